@@ -1,0 +1,1 @@
+//! Back ends: flow IR in, bytes and text out. Executes nothing and optimises nothing.

@@ -1,0 +1,1 @@
+//! The flow IR: one control-flow graph per process, channel operations as terminators. Knows no back end.

@@ -1,0 +1,1 @@
+//! Runs ESP programs: drivers, event loop, extern functions, generated code.

@@ -1,0 +1,1 @@
+//! The ESP compiler as one function. Does no I/O.
