@@ -1,0 +1,761 @@
+//! The abstract syntax: what the grammar of the reference (section 2) says, as owned data with places.
+//! Built from the lossless tree; holds what the text says, resolved to nothing. Parts the parser could not
+//! make sense of are `Error` nodes, about which later stages stay silent.
+
+use crate::span::Span;
+use smol_str::SmolStr;
+
+/// An identifier and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The identifier's text; empty if it was missing and the parser went on.
+    pub text: SmolStr,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// One file.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// Its items in order of text.
+    pub items: Vec<Item>,
+}
+
+/// A top-level item.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Item {
+    Import(Import),
+    Type(TypeItem),
+    Const(Const),
+    Channel(Channel),
+    Interface(Interface),
+    Extern(Extern),
+    Fn(Fn),
+    Layout(Layout),
+    Process(Process),
+    FastPath(FastPath),
+    Model(Model),
+    Pool(Pool),
+    Memory(Memory),
+}
+
+/// `import "ethernet.esp";`
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The decoded path.
+    pub path: Vec<u8>,
+    /// The string literal.
+    pub span: Span,
+}
+
+/// `type sendT = record { .. };`
+#[derive(Clone, Debug)]
+pub struct TypeItem {
+    /// The new name.
+    pub name: Name,
+    /// What it stands for.
+    pub ty: Type,
+}
+
+/// `const MTU: int = 1500;`
+#[derive(Clone, Debug)]
+pub struct Const {
+    /// The new name.
+    pub name: Name,
+    /// The declared type, if any.
+    pub ty: Option<Type>,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// `channel c(int, u8) external out = "text:-";`
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// The channel's name.
+    pub name: Name,
+    /// `(..)`: the list; `: T`: the one type.
+    pub types: Vec<Type>,
+    /// The attributes in order of text.
+    pub attributes: Vec<(ChannelAttribute, Span)>,
+    /// The default driver, decoded.
+    pub driver: Option<(Vec<u8>, Span)>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// What may follow a channel's types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelAttribute {
+    /// The program writes, the world reads.
+    ExternalIn,
+    /// The world writes, the program reads.
+    ExternalOut,
+    /// Several instances may take any message.
+    Shared,
+    /// Who continues after a rendezvous.
+    Policy(Policy),
+}
+
+/// Who continues after a rendezvous (reference, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// The receiver continues, the sender is appended to the ready list: the default.
+    #[default]
+    Receiver,
+    /// The sender continues, the receiver is appended.
+    Sender,
+    /// Both are appended, the sender first.
+    Queue,
+}
+
+/// `external interface userReq(out userC) { Send(send |> { $dest, $vAddr }) }`
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// The C prefix.
+    pub name: Name,
+    /// Which side the C program plays.
+    pub direction: Direction,
+    /// The channel it binds.
+    pub channel: Name,
+    /// One C entry per pattern.
+    pub entries: Vec<InterfaceEntry>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// One C entry of an interface.
+#[derive(Clone, Debug)]
+pub struct InterfaceEntry {
+    /// The C suffix.
+    pub name: Name,
+    /// One pattern per value of the channel.
+    pub patterns: Vec<Pattern>,
+    /// The whole entry.
+    pub span: Span,
+}
+
+/// `in` or `out`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Direction {
+    In,
+    Out,
+}
+
+/// `extern pure fn crc32(bytes[<=1514]) -> u32;`
+#[derive(Clone, Debug)]
+pub struct Extern {
+    /// The C function.
+    pub name: Name,
+    /// Whether its result depends on its arguments only.
+    pub purity: Purity,
+    /// Parameters; names are optional.
+    pub parameters: Vec<(Option<Name>, ValueType)>,
+    /// The result, if any.
+    pub result: Option<Type>,
+}
+
+/// Whether a function has effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Purity {
+    Pure,
+    Impure,
+}
+
+/// `fn max(a: int, b: int) -> int { .. }`
+#[derive(Clone, Debug)]
+pub struct Fn {
+    /// The function's name.
+    pub name: Name,
+    /// Its parameters.
+    pub parameters: Vec<(Name, Type)>,
+    /// Its result.
+    pub result: Type,
+    /// Its body.
+    pub body: Block,
+}
+
+/// `layout ipv4 { version: 4, ihl: 4, .. }`
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The layout's name.
+    pub name: Name,
+    /// Its fields, most significant first.
+    pub fields: Vec<LayoutField>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// One field of a layout.
+#[derive(Clone, Debug)]
+pub struct LayoutField {
+    /// Its name.
+    pub name: Name,
+    /// Its width in bits.
+    pub width: Expr,
+    /// `le`: little-endian.
+    pub order: ByteOrder,
+}
+
+/// Order of bytes of a number in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ByteOrder {
+    Big,
+    Little,
+}
+
+/// `process worker[4] { .. }`
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The process's name.
+    pub name: Name,
+    /// The number of replicas, if written.
+    pub replicas: Option<Expr>,
+    /// Its body.
+    pub body: Block,
+}
+
+/// `pool packetT 16;`
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// The boxed type.
+    pub ty: Name,
+    /// The number of objects.
+    pub capacity: Expr,
+}
+
+/// `memory auto;` or `memory manual;`
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Which.
+    pub mode: MemoryMode,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// How counts end (reference, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum MemoryMode {
+    /// By liveness.
+    #[default]
+    Automatic,
+    /// By `link` and `unlink`.
+    Manual,
+}
+
+/// The integer types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum IntType {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+}
+
+/// A type as written.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// What is written.
+    pub kind: TypeKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The forms of types.
+#[derive(Clone, Debug)]
+pub enum TypeKind {
+    /// Not understood by the parser.
+    Error,
+    /// `int` (`i32`), `u8`, ...
+    Int(IntType),
+    /// `bool`
+    Bool,
+    /// `bytes[<=N]`
+    Bytes(Box<Expr>),
+    /// `pid(P, Q)`
+    Pid(Vec<Name>),
+    /// A type's name.
+    Named(Name),
+    /// `array[N] of T`; the length may be missing only in a `var`.
+    Array(Option<Box<Expr>>, Box<Type>),
+    /// `record { a: T, .. }`
+    Record(Vec<(Name, Type)>),
+    /// `union { a: T, b }`
+    Union(Vec<(Name, Option<Type>)>),
+}
+
+/// A type with or without `#`.
+#[derive(Clone, Debug)]
+pub struct ValueType {
+    /// `#T`?
+    pub mutability: Mutability,
+    /// The type.
+    pub ty: Type,
+}
+
+/// Whether a variable or literal can be updated in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Mutability {
+    Immutable,
+    Mutable,
+}
+
+/// `{ .. }`
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Labels, declarations and statements in order.
+    pub items: Vec<BlockItem>,
+    /// From brace to brace.
+    pub span: Span,
+}
+
+/// What a block holds.
+#[derive(Clone, Debug)]
+pub enum BlockItem {
+    /// `#1` or `#retry`
+    Label(Label),
+    /// One declarator of `var`. Those of one `var` share `group`, in order.
+    Var(Var),
+    /// `const` inside a process.
+    Const(Const),
+    /// A statement.
+    Stmt(Stmt),
+}
+
+/// A label, without its `#`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// `1` or `retry`.
+    pub text: SmolStr,
+    /// With the `#`.
+    pub span: Span,
+}
+
+/// One variable of a `var`.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// Which `var` of the process it belongs to: declarators of one `var` have the same number.
+    pub group: u32,
+    /// The variable.
+    pub name: Name,
+    /// Its type, if written.
+    pub ty: Option<ValueType>,
+    /// Its first value, if written.
+    pub value: Option<Expr>,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What is written.
+    pub kind: StmtKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The forms of statements.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// Not understood by the parser.
+    Error,
+    /// `{ .. }`
+    Block(Block),
+    /// `if (c) a else b`
+    If(Expr, Box<Stmt>, Option<Box<Stmt>>),
+    /// `while (c) s` or `while { .. }`
+    While(Option<Expr>, Box<Stmt>),
+    /// `for i in a..b { .. }`
+    For(Name, Expr, Expr, Block),
+    /// `match e { pattern => s .. }`
+    Match(Expr, Vec<(Pattern, Stmt)>),
+    /// `break;`
+    Break,
+    /// `continue;`
+    Continue,
+    /// `yield;`
+    Yield,
+    /// `return e;`
+    Return(Expr),
+    /// `exit(e);`
+    Exit(Expr),
+    /// `assert(e);`
+    Assert(Expr),
+    /// `in`, `out` or `alt`.
+    Communicate(Communicate),
+    /// `f(x);`, which includes `link(x)` and `unlink(x)`.
+    Call(Name, Vec<Expr>),
+    /// `x[i].f += e;`
+    Assign(Place, AssignOperator, Expr),
+}
+
+/// A channel operation or `alt`.
+#[derive(Clone, Debug)]
+pub struct Communicate {
+    /// The word `idle`, if written.
+    pub idle: Option<Span>,
+    /// `alt`'s form; a plain `in` or `out` is `Plain` with one branch.
+    pub form: CommunicateForm,
+    /// The branches in order of text; exactly one for a plain operation.
+    pub branches: Vec<Branch>,
+    /// `else { .. }` of an `alt`.
+    pub otherwise: Option<Block>,
+}
+
+/// Plain operation, `alt` or `pri alt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CommunicateForm {
+    Plain,
+    Alt,
+    PriAlt,
+}
+
+/// One branch of an `alt`, or a plain operation.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// `when (e)`
+    pub guard: Option<Expr>,
+    /// What it waits for.
+    pub operation: Operation,
+    /// The attached block; missing for `in(c, x);`.
+    pub body: Option<Block>,
+    /// The branch without its block.
+    pub span: Span,
+}
+
+/// What a branch waits for.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// `in(c, pattern, ..)`
+    In(Name, Vec<Pattern>),
+    /// `out(c, e, ..)`
+    Out(Name, Vec<Expr>),
+    /// `after (e unit)`
+    After(Expr, TimeUnit),
+}
+
+/// Unit of a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum TimeUnit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl TimeUnit {
+    /// How many nanoseconds one of it is.
+    pub fn nanoseconds(self) -> i64 {
+        match self {
+            TimeUnit::Nanoseconds => 1,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Seconds => 1_000_000_000,
+        }
+    }
+}
+
+/// Something that can be assigned: a variable and a path into it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The variable.
+    pub base: Name,
+    /// Fields, indices and slices, outermost first.
+    pub path: Vec<PlaceStep>,
+    /// The whole of it.
+    pub span: Span,
+}
+
+/// One step of a path.
+#[derive(Clone, Debug)]
+pub enum PlaceStep {
+    /// `.f`
+    Field(Name),
+    /// `[i]`
+    Index(Expr),
+    /// `[a..b]`
+    Slice(Option<Expr>, Option<Expr>),
+}
+
+/// `=`, `+=`, ...
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AssignOperator {
+    /// `=`
+    Set,
+    /// `+=` and its like.
+    Update(BinaryOperator),
+}
+
+/// A pattern with its optional `if`.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// What is written.
+    pub kind: PatternKind,
+    /// `if e`
+    pub condition: Option<Box<Expr>>,
+    /// Where, with the condition.
+    pub span: Span,
+}
+
+/// The forms of patterns.
+#[derive(Clone, Debug)]
+pub enum PatternKind {
+    /// Not understood by the parser.
+    Error,
+    /// `_`
+    Any,
+    /// `$x`
+    Declare(Name),
+    /// `== e`
+    Equal(Expr),
+    /// `@`
+    OwnId,
+    /// `5`, `-5`, `'a'`
+    Int(i128),
+    /// `"GET"`
+    Bytes(Vec<u8>),
+    /// `true`, `false`
+    Bool(bool),
+    /// `tag |> p`
+    Tag(Name, Box<Pattern>),
+    /// `x`, `q[tl]`
+    Place(Place),
+    /// `{ .. }` by position, or by `field:`.
+    Record(Vec<(Option<Name>, Pattern)>),
+    /// `[ .. ]`
+    Array(Vec<Pattern>),
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What is written.
+    pub kind: ExprKind,
+    /// Where; parentheses are inside the span and leave no node.
+    pub span: Span,
+}
+
+/// The forms of expressions.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// Not understood by the parser.
+    Error,
+    /// `42`
+    Int(u64),
+    /// `'a'`
+    Char(u8),
+    /// `true`
+    Bool(bool),
+    /// `"GET"`, `#"GET"`
+    Bytes(Mutability, Vec<u8>),
+    /// `{ 1, 2 }`, `#{ a: 1 }`
+    Record(Mutability, Vec<(Option<Name>, Expr)>),
+    /// `[1, 2]`
+    Array(Mutability, Vec<Expr>),
+    /// `[0; 64]`
+    Repeat(Mutability, Box<Expr>, Box<Expr>),
+    /// A variable or constant.
+    Name(Name),
+    /// `f(x)`, which includes `freeze`, `thaw`, `free`, `sizeof`, `int(b)` excluded.
+    Call(Name, Vec<Expr>),
+    /// `u8(e)`
+    Convert(IntType, Box<Expr>),
+    /// `!e`, `~e`, `-e`
+    Unary(UnaryOperator, Box<Expr>),
+    /// `a + b`
+    Binary(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`
+    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `e.f`
+    Field(Box<Expr>, Name),
+    /// `e[i]`
+    Index(Box<Expr>, Box<Expr>),
+    /// `e[a..b]`
+    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    /// `tag |> e`
+    Tag(Name, Box<Expr>),
+    /// `@`
+    OwnId,
+    /// `@P`, `@P[k]`
+    ProcessId(Name, Option<Box<Expr>>),
+}
+
+/// Prefix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum UnaryOperator {
+    Not,
+    Complement,
+    Negate,
+}
+
+/// Infix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOperator {
+    Multiply,
+    Divide,
+    Remainder,
+    Add,
+    Subtract,
+    ShiftLeft,
+    ShiftRight,
+    BitAnd,
+    BitXor,
+    BitOr,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    And,
+    Or,
+}
+
+/// `fastpath demo { .. }`
+#[derive(Clone, Debug)]
+pub struct FastPath {
+    /// Its name.
+    pub name: Name,
+    /// `bound`, `decline`, `settle`, in order of text.
+    pub settings: Vec<(FastPathSetting, u64, Span)>,
+    /// Its processes, the trigger first.
+    pub processes: Vec<FastPathProcess>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// A number of a fast path (reference, section 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum FastPathSetting {
+    Bound,
+    Decline,
+    Settle,
+}
+
+/// One process of a fast path.
+#[derive(Clone, Debug)]
+pub struct FastPathProcess {
+    /// The process.
+    pub process: Name,
+    /// The replica, if the process is replicated.
+    pub replica: Option<(u64, Span)>,
+    /// The interesting statements and their aliases.
+    pub statements: Vec<(StatementRef, Option<Name>)>,
+    /// Where the path starts.
+    pub start: Element,
+    /// The words allowed in between.
+    pub follows: Option<PathRegex>,
+    /// Where the process's part ends.
+    pub exit: Vec<Element>,
+    /// The whole block.
+    pub span: Span,
+}
+
+/// Names a statement of a process.
+#[derive(Clone, Debug)]
+pub struct StatementRef {
+    /// How.
+    pub kind: StatementRefKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The ways to name a statement.
+#[derive(Clone, Debug)]
+pub enum StatementRefKind {
+    /// `#1`
+    Label(Label),
+    /// `c`, `c/in`, `c/in@2`, or an alias.
+    Channel(Name, Option<Direction>, Option<u64>),
+}
+
+/// A statement element: a statement and what must hold at it.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// The statement.
+    pub statement: StatementRef,
+    /// `? (e)`
+    pub predicate: Option<Expr>,
+    /// `<=> s`
+    pub peer: Option<StatementRef>,
+    /// `yield P[k]`
+    pub yield_to: Option<(Name, Option<(u64, Span)>)>,
+    /// The whole element.
+    pub span: Span,
+}
+
+/// A regular expression over statement elements.
+#[derive(Clone, Debug)]
+pub enum PathRegex {
+    /// One element.
+    Element(Box<Element>),
+    /// One after the other; empty is the empty word.
+    Sequence(Vec<PathRegex>),
+    /// One of them.
+    Choice(Vec<PathRegex>),
+    /// At least `.1` times, at most `.2` (without: any number); `?` is 0 to 1.
+    Repeat(Box<PathRegex>, u64, Option<u64>),
+}
+
+/// `model send { .. }`
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Its name.
+    pub name: Name,
+    /// Its clauses in order of text.
+    pub clauses: Vec<ModelClause>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// One clause of a model.
+#[derive(Clone, Debug)]
+pub enum ModelClause {
+    /// `process P;`
+    Process(Name),
+    /// `slice P, Q;`
+    Slice(Vec<Name>),
+    /// `env host[2] { .. }`
+    Environment(Process),
+    /// `ltl "..";`
+    Property(Vec<u8>, Span),
+    /// `bound c 3;`
+    Bound(Name, u64),
+    /// `abstract drop x;`, `hash`, `forget`.
+    Abstract(Abstraction, ModelPath),
+    /// `abstract range x a..b;`
+    Range(ModelPath, Expr, Expr),
+}
+
+/// What an abstraction does to a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Abstraction {
+    Drop,
+    Hash,
+    Forget,
+}
+
+/// `P.v`, `c.1` or a function.
+#[derive(Clone, Debug)]
+pub struct ModelPath {
+    /// The first name.
+    pub base: Name,
+    /// Names and numbers after the dots.
+    pub steps: Vec<(SmolStr, Span)>,
+    /// The whole path.
+    pub span: Span,
+}

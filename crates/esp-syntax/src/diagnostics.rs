@@ -1,0 +1,130 @@
+//! What the compiler has to say: stable code, place, cause, way out. Rendering lives in the submodules;
+//! finding the faults does not.
+
+use crate::span::Span;
+
+macro_rules! codes {
+    ($($code:ident $title:literal,)*) => {
+        /// A stable code (reference, section 7).
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[allow(missing_docs)]
+        pub enum Code { $($code,)* }
+
+        impl Code {
+            /// Every code, ascending.
+            pub const ALL: &'static [Code] = &[$(Code::$code,)*];
+
+            /// The code as printed, such as `E0405`.
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$code => stringify!($code),)* }
+            }
+
+            /// What the code is about, in a few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$code => $title,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    E0101 "unterminated or unknown text",
+    E0102 "malformed number",
+    E0201 "syntax error",
+    E0202 "comparisons do not chain",
+    E0203 "a label needs a block",
+    E0204 "declared twice",
+    E0205 "hides a visible local",
+    E0206 "calls disagree on the number of arguments",
+    E0207 "label used twice",
+    E0208 "unknown name",
+    E0209 "import cannot be read",
+    E0301 "type contains itself",
+    E0302 "type mismatch",
+    E0303 "constant does not fit",
+    E0304 "no common type",
+    E0305 "type of a literal is not known",
+    E0306 "assignment to something immutable",
+    E0307 "`#` in a place that cannot be mutable",
+    E0308 "layout is not whole bytes",
+    E0309 "not a usable constant",
+    E0401 "a constant as a pattern",
+    E0402 "match is not exhaustive",
+    E0403 "pattern reads what it assigns",
+    E0404 "wrong number of values",
+    E0405 "two readers can take the same message",
+    E0406 "no process takes a message",
+    E0407 "a process can only talk to itself",
+    E0408 "wrong direction of an external channel",
+    E0409 "a mutable value is sent",
+    E0501 "an effect in a pure function",
+    E0502 "function can end without `return`",
+    E0503 "read before assignment",
+    E0504 "an effect in a guard",
+    E0505 "`after` beside `else`",
+    E0506 "statement without its context",
+    E0601 "`link` or `unlink` in automatic memory",
+    E0701 "ambiguous statement reference",
+    E0702 "unknown statement reference",
+    E0703 "a statement is both exit and step",
+    E0704 "statements never communicate",
+    E0705 "predicate is not local and pure",
+    E0706 "fast path too large",
+    E0707 "`yield` to a process that cannot run",
+    E0801 "model lacks a range",
+    W0901 "hides an item",
+    W0902 "implicit extern function",
+    W0903 "channel without a writer or reader",
+    W0904 "unguarded allocation",
+    W0905 "unbounded quantum",
+    W0906 "branch is never taken",
+    W0907 "variable is never read",
+    W0908 "arithmetic wraps before it is widened",
+}
+
+/// Whether a diagnostic forbids output.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// One message about a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// Its code.
+    pub code: Code,
+    /// The main place.
+    pub span: Span,
+    /// Lower case, no full stop, names in backticks.
+    pub message: String,
+    /// Further places, each with a few words.
+    pub labels: Vec<(Span, String)>,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic at a place.
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, span, message: message.into(), labels: Vec::new(), help: None }
+    }
+
+    /// Adds another place.
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push((span, text.into()));
+        self
+    }
+
+    /// Sets the way out.
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help = Some(text.into());
+        self
+    }
+
+    /// Error or warning, by the code's letter.
+    pub fn severity(&self) -> Severity {
+        if self.code.name().starts_with('W') { Severity::Warning } else { Severity::Error }
+    }
+}

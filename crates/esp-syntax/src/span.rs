@@ -1,0 +1,102 @@
+//! Places in source text. Knows nothing of what stands there.
+
+/// A source file, by its position in the [`SourceMap`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct FileId(pub u16);
+
+/// A half-open range of bytes in one file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Span {
+    /// The file the range lies in.
+    pub file: FileId,
+    /// First byte of the range.
+    pub start: u32,
+    /// One past the last byte of the range.
+    pub end: u32,
+}
+
+impl Span {
+    /// The range from `start` to `end`, in bytes of `file`.
+    pub fn new(file: FileId, start: u32, end: u32) -> Span {
+        Span { file, start, end }
+    }
+
+    /// The smallest range that holds both; `other` is ignored if it lies in another file.
+    pub fn to(self, other: Span) -> Span {
+        if self.file != other.file {
+            return self;
+        }
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// A line and column, both counted from 1; the column counts characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct LineColumn {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// One source file: its name as messages print it, and its text.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// The name as the user would write it.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+    line_starts: Vec<u32>,
+}
+
+impl SourceFile {
+    /// A file from its name and text.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> SourceFile {
+        let text = text.into();
+        let line_starts =
+            std::iter::once(0).chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        SourceFile { name: name.into(), line_starts: line_starts.collect(), text }
+    }
+
+    /// Line and column of a byte offset; an offset past the end counts as the end.
+    pub fn line_column(&self, offset: u32) -> LineColumn {
+        let offset = offset.min(self.text.len() as u32);
+        let line = self.line_starts.partition_point(|start| *start <= offset) - 1;
+        let start = self.line_starts[line] as usize;
+        let column = self.text.get(start..offset as usize).map_or(0, |text| text.chars().count());
+        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+    }
+}
+
+/// Every file of one compilation, in the order they were first read.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// Adds a file and returns its id.
+    ///
+    /// # Panics
+    /// With more than 65,536 files; the import loader reports that before it happens.
+    pub fn add(&mut self, file: SourceFile) -> FileId {
+        let id = FileId(u16::try_from(self.files.len()).expect("the import loader limits the number of files"));
+        self.files.push(file);
+        id
+    }
+
+    /// The file with this id.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// All files, in order of their ids.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// Line and column at which a span starts.
+    pub fn start(&self, span: Span) -> LineColumn {
+        self.file(span.file).line_column(span.start)
+    }
+}
