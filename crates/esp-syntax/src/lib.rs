@@ -4,5 +4,6 @@
 
 pub mod ast;
 pub mod diagnostics;
+pub mod hir;
 pub mod span;
 pub mod types;
