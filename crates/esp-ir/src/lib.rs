@@ -1,1 +1,6 @@
-//! The flow IR: one control-flow graph per process, channel operations as terminators. Knows no back end.
+//! The flow IR of ESP programs: one control-flow graph per process, channel operations as terminators; its text
+//! form, verifier, the one `step` function that defines the semantics, and the reference interpreter on it.
+//! Knows no back end and does no I/O.
+#![forbid(unsafe_code)]
+
+pub mod ir;
