@@ -1,2 +1,106 @@
-//! Tasks of the workspace: `cargo xtask test | bench NAME | install`.
-fn main() {}
+//! Tasks of the workspace: `cargo xtask test | bench NAME | install --prefix DIR`. This file reads the arguments; each
+//! task has a file of its own. Knows no crate of the product, so that it builds in a second.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod install;
+mod run;
+mod test;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::prelude::{Long, Short, Value, ValueExt};
+
+use crate::run::Failure;
+use crate::test::Suite;
+
+const HELP: &str = "\
+Tasks of the Quaject workspace
+
+cargo xtask test                   install what the tests need, then run every test
+cargo xtask test --quick           the tests that together stay under two minutes
+cargo xtask bench                  list the benchmarks
+cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the package registries
+cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
+cargo xtask tools                  install what the tests need, and no more
+
+exit status: 0 done, 1 a task failed, 2 wrong usage
+";
+
+/// What the arguments ask for.
+enum Task {
+    Help,
+    Tools,
+    Test(Suite),
+    ListBenches,
+    Bench { name: String, arguments: Vec<std::ffi::OsString> },
+    Install { prefix: PathBuf },
+}
+
+fn main() -> ExitCode {
+    let task = match read_arguments() {
+        Ok(task) => task,
+        Err(error) => {
+            eprintln!("error: {error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match task {
+        Task::Help => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Task::Tools => tools::provide(),
+        Task::Test(suite) => test::run(suite),
+        Task::ListBenches => bench::list(),
+        Task::Bench { name, arguments } => bench::run(&name, &arguments),
+        Task::Install { prefix } => install::run(&prefix),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(reason)) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_arguments() -> Result<Task, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    let task = match parser.next()? {
+        None | Some(Short('h') | Long("help")) => return Ok(Task::Help),
+        Some(Value(task)) => task.string()?,
+        Some(other) => return Err(other.unexpected()),
+    };
+    match task.as_str() {
+        "tools" => no_more(&mut parser, Task::Tools),
+        "test" => match parser.next()? {
+            None => Ok(Task::Test(Suite::Full)),
+            Some(Long("quick")) => no_more(&mut parser, Task::Test(Suite::Quick)),
+            Some(other) => Err(other.unexpected()),
+        },
+        "bench" => match parser.next()? {
+            None => Ok(Task::ListBenches),
+            Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),
+            Some(other) => Err(other.unexpected()),
+        },
+        "install" => match parser.next()? {
+            Some(Long("prefix")) => {
+                let prefix = PathBuf::from(parser.value()?);
+                no_more(&mut parser, Task::Install { prefix })
+            }
+            Some(other) => Err(other.unexpected()),
+            None => Err("install needs --prefix DIR".into()),
+        },
+        other => Err(format!("there is no task `{other}`").into()),
+    }
+}
+
+fn no_more(parser: &mut lexopt::Parser, task: Task) -> Result<Task, lexopt::Error> {
+    match parser.next()? {
+        None => Ok(task),
+        Some(other) => Err(other.unexpected()),
+    }
+}

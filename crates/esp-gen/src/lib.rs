@@ -1,1 +1,2 @@
 //! Back ends: flow IR in, bytes and text out. Executes nothing and optimises nothing.
+#![forbid(unsafe_code)]

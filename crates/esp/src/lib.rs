@@ -1,1 +1,2 @@
 //! The ESP compiler as one function. Does no I/O.
+#![forbid(unsafe_code)]

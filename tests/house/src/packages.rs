@@ -1,0 +1,136 @@
+//! Every crate can be published as it stands, and those that promise `no_std` keep the promise.
+
+use crate::repository::Package;
+
+/// The crates that run without an operating system, existing or planned. Those that exist are built for
+/// `x86_64-unknown-none`, which has no `std`.
+pub const NO_STD: &[&str] = &["quaject-queue", "quaject-vcode", "quaject-synth"];
+
+/// What every manifest says.
+const REQUIRED: &[&str] = &["description", "edition", "license", "rust-version", "version"];
+
+/// Manifests that miss a field, or the workspace's lints.
+pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Package { name, folder, manifest } in packages {
+        let package = manifest.get("package").and_then(toml::Value::as_table);
+        for field in REQUIRED {
+            if !package.is_some_and(|package| package.contains_key(*field)) {
+                complaints.push(format!("{folder}/Cargo.toml: `{name}` has no `{field}`"));
+            }
+        }
+        let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        if lints.and_then(toml::Value::as_bool) != Some(true) {
+            complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[lints] workspace = true`"));
+        }
+        if package.is_some_and(|package| package.contains_key("publish")) == folder.starts_with("crates/") {
+            complaints.push(format!("{folder}/Cargo.toml: crates are published, the tools beside them are not"));
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+    use std::process::{Command, Output};
+
+    use quaject_test_support::quick_run;
+
+    use super::*;
+    use crate::assert_none;
+    use crate::repository::{packages, root};
+
+    #[test]
+    fn manifests_are_complete() {
+        assert_none(&incomplete_manifests(&packages()));
+    }
+
+    #[test]
+    fn an_incomplete_manifest_is_seen() {
+        let manifest =
+            "[package]\nname = 'a'\nedition = '2024'\nversion = '1'\nrust-version = '1.95'\npublish = false\n";
+        let package =
+            Package { name: "a".into(), folder: "crates/a".into(), manifest: manifest.parse().expect("a manifest") };
+        assert_eq!(incomplete_manifests(&[package]).len(), 4);
+    }
+
+    /// Cargo in the repository, with build results of its own: the test run holds the lock of the usual ones.
+    fn cargo(arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(root()).args(arguments).env("CARGO_TARGET_DIR", target_folder());
+        command
+    }
+
+    /// Cargo's home with the downloads of the real one and unpacked sources of its own. Cargo unpacks a package once per
+    /// version; in the real home a crate verified yesterday would stand in for the one that has changed since.
+    fn fresh_cargo_home() -> PathBuf {
+        let real = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let real = real.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).expect("Cargo has a home");
+        let home = target_folder().join("cargo-home");
+        if home.exists() {
+            fs::remove_dir_all(&home).expect("the target folder can be written");
+        }
+        fs::create_dir_all(home.join("registry")).expect("the target folder can be written");
+        for shared in ["config.toml", "registry/cache", "registry/index"] {
+            if real.join(shared).exists() {
+                symlink(real.join(shared), home.join(shared)).expect("the target folder can be written");
+            }
+        }
+        home
+    }
+
+    fn target_folder() -> PathBuf {
+        root().join("target/house")
+    }
+
+    fn run(command: &mut Command) -> Output {
+        command.output().expect("Cargo has built this test, so it and its compiler start")
+    }
+
+    fn assert_success(output: &Output) {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Without network: whatever the packages need, this test's own build has needed too.
+    #[test]
+    fn every_crate_packages_and_builds_from_its_package() {
+        let mut arguments = vec!["package", "--workspace", "--allow-dirty", "--offline", "--quiet"];
+        let all = packages();
+        let tools = all.iter().filter(|package| !package.folder.starts_with("crates/"));
+        arguments.extend(tools.flat_map(|tool| ["--exclude", tool.name.as_str()]));
+        if quick_run("building every crate from its package") {
+            arguments.push("--no-verify");
+        }
+        assert_success(&run(cargo(&arguments).env("CARGO_HOME", fresh_cargo_home())));
+    }
+
+    #[test]
+    fn no_std_crates_need_no_std() {
+        for package in packages().iter().filter(|package| NO_STD.contains(&package.name.as_str())) {
+            let name = package.name.as_str();
+            let bare = ["--lib", "--target", "x86_64-unknown-none"];
+            assert_success(&run(cargo(&["build", "--quiet", "-p", name]).args(bare)));
+        }
+    }
+
+    /// The check above fails when a crate names `std`, and does not when the target is merely missing.
+    #[test]
+    fn the_bare_target_is_installed_and_has_no_std() {
+        let folder = target_folder();
+        fs::create_dir_all(&folder).expect("the target folder can be written");
+        let compile = |name: &str, text: &str| {
+            let source = folder.join(name).with_extension("rs");
+            fs::write(&source, text).expect("the target folder can be written");
+            let target = ["--crate-type=rlib", "--edition=2024", "--target=x86_64-unknown-none", "--out-dir"];
+            // In the repository, so that rustup picks the pinned toolchain.
+            let mut rustc = Command::new("rustc");
+            run(rustc.current_dir(root()).args(target).arg(&folder).arg(&source))
+        };
+        assert_success(&compile("bare", "#![no_std]\npub fn f() -> u32 { 1 }"));
+        let hosted = compile("hosted", "pub fn f() -> std::string::String { std::string::String::new() }");
+        assert!(!hosted.status.success());
+    }
+}

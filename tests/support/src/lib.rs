@@ -1,0 +1,123 @@
+//! The two questions a test may ask of its surroundings: how much work is wanted, and is this tool on the machine.
+//! Every crate's tests ask them here, so that one environment variable means one thing. Knows no crate of the product.
+//!
+//! `QJ_TEST` says how much: `quick` (under two minutes in all), `full` (everything that guards a commit) or `soak`
+//! (hours; the proof before a release). Unset means `full`, except that a missing tool is then skipped, loudly, so that
+//! `cargo test -p CRATE` works on a bare machine. `cargo xtask test` always sets the variable.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// How much work the tests are asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    /// The whole run stays under two minutes: small samples, nothing that compiles many files.
+    Quick,
+    /// What guards a commit: everything, with samples that fit into CI.
+    Full,
+    /// The long proof: samples limited by patience only.
+    Soak,
+}
+
+impl Effort {
+    /// The effort `QJ_TEST` asks for.
+    ///
+    /// # Panics
+    /// When the variable holds another word: a misspelt `QJ_TEST=quik` must not run the wrong suite.
+    pub fn wanted() -> Effort {
+        Effort::parse(env::var("QJ_TEST").ok().as_deref())
+    }
+
+    /// The same for a given value of the variable.
+    fn parse(value: Option<&str>) -> Effort {
+        match value {
+            Some("quick") => Effort::Quick,
+            None | Some("full") => Effort::Full,
+            Some("soak") => Effort::Soak,
+            Some(other) => panic!("QJ_TEST is `{other}`; it may be `quick`, `full` or `soak`"),
+        }
+    }
+
+    /// Picks the size of a sample: `let programs = Effort::wanted().pick(100, 10_000, 1_000_000);`
+    pub fn pick<T>(self, quick: T, full: T, soak: T) -> T {
+        match self {
+            Effort::Quick => quick,
+            Effort::Full => full,
+            Effort::Soak => soak,
+        }
+    }
+}
+
+/// Skips the rest of a long test in a quick run: `if quick_run("a million programs") { return; }`
+pub fn quick_run(what: &str) -> bool {
+    match Effort::wanted() {
+        Effort::Quick => {
+            announce(&format!("skipped in a quick run: {what}"));
+            true
+        }
+        Effort::Full | Effort::Soak => false,
+    }
+}
+
+/// The first of `candidates` that runs on this machine, to be started with [`Command::new`].
+///
+/// Without any, the test says which are missing and should return; it fails instead where the tools are promised:
+/// when `CI` is `true`, or when `cargo xtask test` has set `QJ_TEST` after checking its table of tools.
+///
+/// # Panics
+/// When no candidate runs although the tools are promised.
+pub fn tool(candidates: &[&'static str]) -> Option<&'static str> {
+    let found = candidates.iter().copied().find(|candidate| runs(candidate));
+    if found.is_none() {
+        let missing = candidates.join("` or `");
+        let promised =
+            env::var("CI").as_deref() == Ok("true") || matches!(env::var("QJ_TEST").as_deref(), Ok("full" | "soak"));
+        assert!(!promised, "this test needs `{missing}`; see xtask/src/tools.rs for the package that has it");
+        announce(&format!("SKIPPED a test: the machine has no `{missing}` (`cargo xtask test` installs it)"));
+    }
+    found
+}
+
+/// Whether `name --version` can be started at all; what it answers does not matter.
+fn runs(name: &str) -> bool {
+    Command::new(name)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
+}
+
+/// Writes past the test harness's capture, which swallows `eprintln!` of a test that passes.
+fn announce(text: &str) {
+    // A closed standard error is no reason to fail a test that has been skipped.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_has_three_words_and_a_default() {
+        assert_eq!(Effort::parse(None), Effort::Full);
+        assert_eq!(Effort::parse(Some("quick")), Effort::Quick);
+        assert_eq!(Effort::parse(Some("full")), Effort::Full);
+        assert_eq!(Effort::parse(Some("soak")), Effort::Soak);
+    }
+
+    #[test]
+    #[should_panic(expected = "QJ_TEST is `quik`")]
+    fn a_misspelt_word_is_refused() {
+        Effort::parse(Some("quik"));
+    }
+
+    #[test]
+    fn a_tool_is_one_that_starts() {
+        assert!(runs("cargo"));
+        assert!(!runs("no-such-tool-anywhere"));
+    }
+}

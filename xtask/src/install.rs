@@ -1,0 +1,110 @@
+//! `cargo xtask install --prefix DIR`: the release build and what belongs to it, in the folders a Unix user expects.
+//!
+//! ```text
+//! DIR/bin/qj
+//! DIR/include/quaject/*.h                                  from crates/*/include
+//! DIR/share/man/man1/*.1                                   written by `qj` itself
+//! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh
+//! DIR/share/quaject/examples, DIR/share/quaject/editors
+//! DIR/share/doc/quaject/{README.md,CHANGELOG.md,LICENSE-*}
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Failure, cargo, output_of, root, succeed};
+
+/// Shells `qj completions SHELL` knows, and where each looks.
+const COMPLETIONS: &[(&str, &str)] = &[
+    ("bash", "share/bash-completion/completions/qj"),
+    ("fish", "share/fish/vendor_completions.d/qj.fish"),
+    ("zsh", "share/zsh/site-functions/_qj"),
+];
+
+/// Folders of the repository that are installed whole.
+const FOLDERS: &[(&str, &str)] = &[("examples", "share/quaject/examples"), ("editors", "share/quaject/editors")];
+
+const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Builds and installs; says what went where.
+pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
+    succeed(&mut cargo(&["build", "--release", "--package", "quaject-cli"]))?;
+    let built = target_folder().join("release/qj");
+    let command = prefix.join("bin/qj");
+    copy(&built, &command)?;
+
+    write(&prefix.join("share/man/man1/qj.1"), &output_of(Command::new(&command).arg("man"))?)?;
+    for (shell, place) in COMPLETIONS {
+        write(&prefix.join(place), &output_of(Command::new(&command).args(["completions", shell]))?)?;
+    }
+    for headers in entries(&root().join("crates"))?.iter().map(|folder| folder.join("include")) {
+        if headers.is_dir() {
+            copy_folder(&headers, &prefix.join("include"))?;
+        }
+    }
+    for (folder, place) in FOLDERS {
+        if root().join(folder).is_dir() {
+            copy_folder(&root().join(folder), &prefix.join(place))?;
+        }
+    }
+    for document in DOCUMENTS {
+        copy(&root().join(document), &prefix.join("share/doc/quaject").join(document))?;
+    }
+    println!("installed qj below {}", prefix.display());
+    Ok(())
+}
+
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = fs::read_dir(folder).map_err(|error| failure("read", folder, &error))?;
+    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.map_err(|error| failure("read", folder, &error))?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), Failure> {
+    for entry in entries(from)? {
+        let name = entry.file_name().expect("entries of a folder have names");
+        if entry.is_dir() {
+            copy_folder(&entry, &to.join(name))?;
+        } else {
+            copy(&entry, &to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies beside the target first and renames: a running `qj` keeps its file, and nobody sees half of one.
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    make_room(to)?;
+    let beside = beside(to);
+    fs::copy(from, &beside).map_err(|error| failure("copy", from, &error))?;
+    fs::rename(&beside, to).map_err(|error| failure("write", to, &error))
+}
+
+fn write(to: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    make_room(to)?;
+    let beside = beside(to);
+    fs::write(&beside, bytes).map_err(|error| failure("write", &beside, &error))?;
+    fs::rename(&beside, to).map_err(|error| failure("write", to, &error))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().expect("installed files have names").to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn make_room(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().expect("installed files lie in folders");
+    fs::create_dir_all(folder).map_err(|error| failure("create", folder, &error))
+}
+
+fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure(format!("cannot {verb} {}: {error}", path.display()))
+}

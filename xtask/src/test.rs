@@ -1,0 +1,75 @@
+//! `cargo xtask test`: everything that guards a commit, as a list of steps with their times.
+//!
+//! Tests run in the `dev` profile, which the workspace sets to opt-level 1. It keeps overflow checks and debug
+//! assertions (the IR verifier runs between passes only there) and is fast enough for the interpreter's suites.
+//! Promises about speed and the commands of the README concern the release build; that is built once, by its own step,
+//! and the tests that need it are started against it.
+
+use std::time::{Duration, Instant};
+
+use crate::run::{Failure, cargo, succeed};
+use crate::tools;
+
+/// How much to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// Under two minutes; the tests read `QJ_TEST=quick` through `quaject-test-support`.
+    Quick,
+    /// Everything; installs what is missing first.
+    Full,
+}
+
+/// Runs the steps in order and stops at the first that fails: later ones would only repeat its reason.
+pub(crate) fn run(suite: Suite) -> Result<(), Failure> {
+    let mut steps = Steps { finished: Vec::new() };
+    let outcome = all(suite, &mut steps);
+    steps.print(&outcome);
+    outcome
+}
+
+fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
+    let effort = match suite {
+        Suite::Quick => "quick",
+        Suite::Full => "full",
+    };
+    let test = |arguments: &[&str]| {
+        let mut command = cargo(&["test", "--workspace"]);
+        command.args(arguments).env("QJ_TEST", effort);
+        command
+    };
+    if suite == Suite::Full {
+        steps.run("tools of the machine", tools::provide)?;
+    }
+    steps.run("build the tests", || succeed(&mut test(&["--no-run"])))?;
+    steps.run("tests", || succeed(&mut test(&["--lib", "--bins", "--tests", "--examples"])))?;
+    steps.run("documentation tests", || succeed(&mut test(&["--doc"])))?;
+    if suite == Suite::Full {
+        steps.run("release build", || succeed(&mut cargo(&["build", "--release", "--workspace"])))?;
+    }
+    Ok(())
+}
+
+struct Steps {
+    finished: Vec<(&'static str, Duration)>,
+}
+
+impl Steps {
+    fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+        eprintln!("== {name}");
+        let start = Instant::now();
+        let outcome = step();
+        self.finished.push((name, start.elapsed()));
+        outcome
+    }
+
+    fn print(&self, outcome: &Result<(), Failure>) {
+        let failed = outcome.is_err().then(|| self.finished.len() - 1);
+        println!();
+        for (index, (name, time)) in self.finished.iter().enumerate() {
+            let verdict = if failed == Some(index) { "FAILED" } else { "ok" };
+            println!("{verdict:<7} {:>7.1} s  {name}", time.as_secs_f64());
+        }
+        let total: Duration = self.finished.iter().map(|(_, time)| *time).sum();
+        println!("{:<7} {:>7.1} s", "total", total.as_secs_f64());
+    }
+}

@@ -1,0 +1,158 @@
+//! The programs of the machine that the tests need beside Rust, as one table, and how they get there.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::run::{Failure, cargo, output_of, succeed};
+
+/// One Debian package the full test suite needs.
+struct Tool {
+    package: Package,
+    /// A shell command that succeeds exactly when the tool is there and works.
+    probe: &'static str,
+    /// Which tests need it.
+    needed_by: &'static str,
+}
+
+enum Package {
+    Named(&'static str),
+    /// The sanitizer libraries carry clang's version in their name.
+    ClangRuntime,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        package: Package::Named("gcc"),
+        probe: "echo 'int main(void) { return 0; }' | gcc -x c -o /dev/null -",
+        needed_by: "qj run --engine c, extern functions, every test of generated C",
+    },
+    Tool {
+        package: Package::Named("clang"),
+        probe: "echo 'int main(void) { return 0; }' | clang -x c -o /dev/null -",
+        needed_by: "generated C compiles without warnings on both compilers",
+    },
+    Tool {
+        package: Package::ClangRuntime,
+        probe: "echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c -o /dev/null -",
+        needed_by: "generated C runs clean under ASan and UBSan of clang",
+    },
+    Tool {
+        package: Package::Named("make"),
+        probe: "make --version",
+        needed_by: "the example that builds generated C into a make project",
+    },
+    Tool {
+        package: Package::Named("cmake"),
+        probe: "cmake --version",
+        needed_by: "the example that builds generated C into a CMake project",
+    },
+    Tool {
+        package: Package::Named("zlib1g-dev"),
+        probe: "echo '#include <zlib.h>' | gcc -fsyntax-only -x c -",
+        needed_by: "the CRC-32 programs are compared with zlib's crc32",
+    },
+    Tool {
+        package: Package::Named("valgrind"),
+        probe: "valgrind --version",
+        needed_by: "instruction counts of generated code",
+    },
+];
+
+/// Installs what is missing when that is possible, and otherwise says how the user can.
+pub(crate) fn provide() -> Result<(), Failure> {
+    provide_targets()?;
+    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !works(tool.probe)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for tool in &missing {
+        eprintln!("missing: {} ({})", tool.package.name(), tool.needed_by);
+    }
+    if !works("apt-get --version") {
+        return Err(Failure("this is no Debian system: install what these packages hold by its own means".into()));
+    }
+    if !is_root()? {
+        let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
+        return Err(Failure(format!(
+            "the tests need packages this machine lacks; install them and try again:\n\
+             sudo apt-get install --no-install-recommends {}",
+            names.join(" ")
+        )));
+    }
+    succeed(apt(&["update", "-qq"]).stdout(Stdio::null()))?;
+    // Names are asked for after the update: the runtime's depends on the version of clang on offer.
+    let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
+    let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
+    succeed(install.args(&names).stdout(Stdio::null()))?;
+    match missing.iter().find(|tool| !works(tool.probe)) {
+        None => Ok(()),
+        Some(tool) => Err(Failure(format!("{} is installed, yet `{}` fails", tool.package.name(), tool.probe))),
+    }
+}
+
+/// Targets that the tests build for. `rust-toolchain.toml` names them for rustup; a toolchain without rustup must
+/// already have them.
+fn provide_targets() -> Result<(), Failure> {
+    let sysroot = output_of(Command::new("rustc").current_dir(crate::run::root()).args(["--print", "sysroot"]))?;
+    let sysroot = String::from_utf8(sysroot).map_err(|_| Failure("rustc's sysroot is not UTF-8".into()))?;
+    if Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-none").exists() {
+        return Ok(());
+    }
+    let mut rustup = Command::new("rustup");
+    succeed(rustup.current_dir(crate::run::root()).args(["target", "add", "x86_64-unknown-none"]))
+        .map_err(|Failure(reason)| Failure(format!("the target x86_64-unknown-none is missing: {reason}")))?;
+    succeed(cargo(&["--version"]).stdout(Stdio::null()))
+}
+
+impl Package {
+    fn name(&self) -> String {
+        match self {
+            Package::Named(name) => (*name).to_owned(),
+            Package::ClangRuntime => format!("libclang-rt-{}-dev", clang_version().unwrap_or_else(|| "14".into())),
+        }
+    }
+}
+
+/// The version the package `clang` stands for: it depends on `clang-14`, say.
+fn clang_version() -> Option<String> {
+    let depends = output_of(Command::new("apt-cache").args(["depends", "clang"])).ok()?;
+    version_in(&String::from_utf8(depends).ok()?)
+}
+
+fn version_in(depends: &str) -> Option<String> {
+    depends.lines().find_map(|line| line.trim().strip_prefix("Depends: clang-")).map(str::to_owned)
+}
+
+fn works(probe: &str) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", probe]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.status().is_ok_and(|status| status.success())
+}
+
+fn is_root() -> Result<bool, Failure> {
+    Ok(output_of(Command::new("id").arg("-u"))? == b"0\n")
+}
+
+fn apt(arguments: &[&str]) -> Command {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_follows_the_version_of_clang() {
+        let depends = "clang\n  Depends: clang-14\n  Breaks: <clang-3.2>\n";
+        assert_eq!(version_in(depends).as_deref(), Some("14"));
+        assert_eq!(version_in("clang\n"), None);
+    }
+
+    #[test]
+    fn a_probe_tells_present_from_missing() {
+        assert!(works("true"));
+        assert!(!works("no-such-tool-anywhere --version"));
+    }
+}
