@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod documents;
+pub mod editors;
 pub mod layers;
 pub mod packages;
 pub mod repository;

@@ -1,0 +1,2 @@
+" ESP programs and their separate fast paths.
+autocmd BufNewFile,BufRead *.esp,*.fp setfiletype esp
