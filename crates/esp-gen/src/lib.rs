@@ -1,2 +1,8 @@
-//! Back ends: flow IR in, bytes and text out. Executes nothing and optimises nothing.
+//! Back ends for the flow IR: text out, nothing executed, nothing optimised beyond what the target language needs.
+//! [`layout`] says how values lie in C memory.
 #![forbid(unsafe_code)]
+
+pub mod layout;
+
+/// The run-time header that generated C includes as `quaject/esp.h`.
+pub const RUNTIME_HEADER: &str = include_str!("../include/quaject/esp.h");

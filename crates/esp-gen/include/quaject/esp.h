@@ -1,0 +1,295 @@
+/* quaject/esp.h: the run-time header of generated ESP programs. C99, freestanding: no library, no allocation.
+ *
+ *   esp_init(&t);  for (;;) { esp_status s = esp_step(&t, in, out, now); ... }
+ *
+ * Each generated header declares its own `esp_t`, `esp_init` and `esp_step` (with the program's prefix); what all
+ * programs share is here. SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#ifndef QUAJECT_ESP_H
+#define QUAJECT_ESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface; a generated program names the one it was made for. */
+#define ESP_ABI 1
+
+/* Nanoseconds since some fixed moment; never goes back. */
+typedef int64_t esp_time;
+#define ESP_NEVER INT64_MAX
+
+/* An instance: processes in order of text, replicas in order of number. */
+typedef uint32_t esp_pid;
+
+/* What a step says of the program. */
+typedef enum esp_status {
+    ESP_SLEEP = 0, /* nothing can happen before an external event or the time `wake` */
+    ESP_AGAIN = 1, /* more can happen now: step again (after taking the output, if it is full) */
+    ESP_DONE = 2,  /* the program has ended; `exit_status` is its status */
+    ESP_FAULT = 3  /* the program has stopped at a fault */
+} esp_status;
+
+typedef enum esp_fault_code {
+    ESP_FAULT_NONE = 0,
+    ESP_FAULT_ASSERT = 1,
+    ESP_FAULT_BOUNDS = 2,
+    ESP_FAULT_DIV = 3,
+    ESP_FAULT_OVERFLOW = 4,
+    ESP_FAULT_POOL = 5,
+    ESP_FAULT_RANGE = 6,
+    ESP_FAULT_MEMORY = 7,
+    ESP_FAULT_ALT = 8,
+    ESP_FAULT_DEADLOCK = 9,
+    ESP_FAULT_EXTERN = 10
+} esp_fault_code;
+
+/* Where something stands in the source: `file` indexes the program's file names, `line` and `column` count from 1. */
+typedef struct esp_place {
+    uint16_t file;
+    uint16_t column;
+    uint32_t line;
+    int32_t channel; /* -1: none */
+} esp_place;
+
+/* A fault: which instance, where, what. For a deadlock the instance is the first that is stuck. */
+typedef struct esp_fault_report {
+    uint32_t code; /* esp_fault_code */
+    esp_pid instance;
+    esp_place place;
+} esp_fault_report;
+
+/* Messages the world offers on one channel, oldest first, and whether it closes the channel after them. */
+typedef struct esp_source {
+    const void *messages;
+    size_t count;
+    bool closed;
+} esp_source;
+
+/* Room for messages the world reads from one channel. `closed`: it will never read again. */
+typedef struct esp_sink {
+    void *messages;
+    size_t capacity;
+    size_t count;
+    bool closed;
+} esp_sink;
+
+/* The head of every program's `esp_output`; the program's sinks follow. */
+typedef struct esp_output_head {
+    size_t *taken;       /* per source, how many messages were taken; the step adds to it. May be null if no source */
+    size_t limit;        /* at least this many messages put: return ESP_AGAIN. 0: no limit */
+    esp_time wake;       /* ESP_SLEEP: the earliest deadline, or ESP_NEVER */
+    int32_t exit_status; /* ESP_DONE: 0 to 255 */
+} esp_output_head;
+
+/* One line of a trace: what was chosen. `r I`, `c S b R b2`, `i I b`, `o I b`, `a I b`, `e I`. */
+typedef void esp_trace_function(void *user, char kind, uint32_t i, uint32_t b, uint32_t j, uint32_t b2);
+
+/* What a shared library made of a program in the sans-IO style exports. */
+typedef struct esp_program {
+    uint32_t abi; /* ESP_ABI */
+    uint32_t instances;
+    uint32_t sources;
+    uint32_t sinks;
+    size_t state_size;
+    void (*init)(void *state);
+    esp_status (*step)(void *state, const esp_source *sources, esp_output_head *output, esp_time now);
+    esp_fault_report (*fault)(const void *state);
+    /* Where an instance waits; line 0 if it does not. */
+    esp_place (*place)(const void *state, esp_pid instance);
+    /* After a deadlock: whether the instance is one of those that are stuck. */
+    bool (*stuck)(const void *state, esp_pid instance);
+    /* Null unless generated with traces. */
+    void (*trace)(void *state, esp_trace_function *function, void *user);
+} esp_program;
+
+#ifdef __cplusplus
+}
+#endif
+
+/* -- What generated code uses -------------------------------------------------------------------------------- */
+
+#define ESP_CONCAT_(a, b) a##b
+#define ESP_CONCAT(a, b) ESP_CONCAT_(a, b)
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define ESP_ASSERT(name, condition) static_assert(condition, #name)
+#else
+#define ESP_ASSERT(name, condition) typedef char ESP_CONCAT(esp_assert_, name)[(condition) ? 1 : -1]
+#endif
+
+/* Sizes and offsets are asserted where 64-bit integers are aligned naturally. */
+#if defined(__i386__) && !defined(_WIN32)
+#define ESP_LAYOUT(name, condition) ESP_ASSERT(name, 1)
+#else
+#define ESP_LAYOUT(name, condition) ESP_ASSERT(name, condition)
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define ESP_LIKELY(x) __builtin_expect(!!(x), 1)
+#define ESP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define ESP_INLINE static inline __attribute__((unused))
+#define ESP_OUTLINE static __attribute__((noinline, cold, unused))
+#define ESP_UNUSED __attribute__((unused))
+#define ESP_WEAK __attribute__((weak))
+#define ESP_EXPORT __attribute__((visibility("default")))
+/* Orders the ring's slots and its indices between an interrupt and the program on one core, or two on a machine
+ * with caches: a full barrier is enough for both. */
+#define ESP_BARRIER() __sync_synchronize()
+#else
+#define ESP_LIKELY(x) (x)
+#define ESP_UNLIKELY(x) (x)
+#define ESP_INLINE static inline
+#define ESP_OUTLINE static
+#define ESP_UNUSED
+#define ESP_WEAK
+#define ESP_EXPORT
+#ifndef ESP_BARRIER
+/* Volatile accesses alone: enough for an interrupt on the same core. Define ESP_BARRIER for more. */
+#define ESP_BARRIER() ((void)0)
+#endif
+#endif
+
+/* `>>` copies the sign and conversions keep the low bits, as every compiler in use does. */
+ESP_ASSERT(shift_copies_sign, (-1 >> 1) == -1);
+ESP_ASSERT(conversion_keeps_low_bits, (int8_t)0x1ff == -1);
+
+ESP_INLINE void esp_copy(void *to, const void *from, size_t bytes)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_memmove(to, from, bytes);
+#else
+    unsigned char *t = (unsigned char *)to;
+    const unsigned char *f = (const unsigned char *)from;
+    if ((uintptr_t)t <= (uintptr_t)f) {
+        while (bytes--) *t++ = *f++;
+    } else {
+        while (bytes--) t[bytes] = f[bytes];
+    }
+#endif
+}
+
+ESP_INLINE void esp_zero(void *to, size_t bytes)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_memset(to, 0, bytes);
+#else
+    unsigned char *t = (unsigned char *)to;
+    while (bytes--) *t++ = 0;
+#endif
+}
+
+ESP_INLINE bool esp_same(const void *a, const void *b, size_t bytes)
+{
+    const unsigned char *x = (const unsigned char *)a;
+    const unsigned char *y = (const unsigned char *)b;
+    while (bytes--) {
+        if (*x++ != *y++) return false;
+    }
+    return true;
+}
+
+/* Index of the lowest set bit; the word is not 0. */
+ESP_INLINE uint32_t esp_lowest(uint32_t word)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return (uint32_t)__builtin_ctz(word);
+#else
+    uint32_t index = 0;
+    while (!(word & 1u)) {
+        word >>= 1;
+        index++;
+    }
+    return index;
+#endif
+}
+
+ESP_INLINE uint64_t esp_load_be(const uint8_t *p, uint32_t bytes)
+{
+    uint64_t value = 0;
+    uint32_t i;
+    for (i = 0; i < bytes; i++) value = value << 8 | p[i];
+    return value;
+}
+
+ESP_INLINE uint64_t esp_load_le(const uint8_t *p, uint32_t bytes)
+{
+    uint64_t value = 0;
+    uint32_t i;
+    for (i = 0; i < bytes; i++) value |= (uint64_t)p[i] << (8 * i);
+    return value;
+}
+
+ESP_INLINE void esp_store_be(uint8_t *p, uint32_t bytes, uint64_t value)
+{
+    uint32_t i;
+    for (i = bytes; i-- > 0; value >>= 8) p[i] = (uint8_t)value;
+}
+
+ESP_INLINE void esp_store_le(uint8_t *p, uint32_t bytes, uint64_t value)
+{
+    uint32_t i;
+    for (i = 0; i < bytes; i++, value >>= 8) p[i] = (uint8_t)value;
+}
+
+/* `width` bits from bit `offset` on, most significant first; a field of 64 bits may touch 9 bytes. */
+ESP_INLINE uint64_t esp_load_bits(const uint8_t *p, uint32_t offset, uint32_t width)
+{
+    uint64_t value = 0;
+    while (width > 0) {
+        uint32_t room = 8 - offset % 8;
+        uint32_t take = width < room ? width : room;
+        uint32_t part = ((uint32_t)p[offset / 8] >> (room - take)) & ((1u << take) - 1u);
+        value = value << take | part;
+        offset += take;
+        width -= take;
+    }
+    return value;
+}
+
+ESP_INLINE void esp_store_bits(uint8_t *p, uint32_t offset, uint32_t width, uint64_t value)
+{
+    while (width > 0) {
+        uint32_t room = 8 - offset % 8;
+        uint32_t take = width < room ? width : room;
+        uint32_t mask = ((1u << take) - 1u) << (room - take);
+        uint32_t part = (uint32_t)(value >> (width - take)) << (room - take);
+        p[offset / 8] = (uint8_t)((p[offset / 8] & ~mask) | (part & mask));
+        offset += take;
+        width -= take;
+    }
+}
+
+/* For `--checked`: whether the exact result lies outside min..max. */
+ESP_INLINE bool esp_add_overflows(int64_t a, int64_t b, int64_t min, int64_t max)
+{
+    return b >= 0 ? a > max - b : a < min - b;
+}
+
+ESP_INLINE bool esp_subtract_overflows(int64_t a, int64_t b, int64_t min, int64_t max)
+{
+    return b >= 0 ? a < min + b : a > max + b;
+}
+
+ESP_INLINE bool esp_multiply_overflows(int64_t a, int64_t b, int64_t min, int64_t max)
+{
+    if (a == 0 || b == 0) return false;
+    if (a == -1) return b < -max;
+    if (b == -1) return a < -max;
+    if (a > 0) return b > 0 ? a > max / b : b < min / a;
+    return b > 0 ? a < min / b : a < max / b;
+}
+
+/* now + amount * unit, kept within the range of esp_time. */
+ESP_INLINE esp_time esp_deadline(esp_time now, int64_t amount, int64_t unit)
+{
+    if (amount <= 0) return now;
+    if (amount > INT64_MAX / unit) return ESP_NEVER;
+    amount *= unit;
+    return now > INT64_MAX - amount ? ESP_NEVER : now + amount;
+}
+
+#endif

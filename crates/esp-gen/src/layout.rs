@@ -1,0 +1,242 @@
+//! How values lie in C memory: size, alignment and offsets of every type under natural alignment, as the C back end
+//! declares them and as a loader marshals them. Knows no C text; the generated header asserts that C agrees.
+//!
+//! ```text
+//!   u8..u64, i8..i64     that many bytes, aligned to their size
+//!   bool                 1 byte, 0 or 1
+//!   pid                  4 bytes, the instance number
+//!   bytes[<=N]           { u16 length (u32 if N > 65535); u8 data[N] }
+//!   array[N] of T        { T at[N] }
+//!   record               its fields in order; one unused byte if there is none
+//!   union                { u8 tag (u16 if there are more than 256); union { payloads } as }
+//!   boxed T              for the world: its content, in place; inside: an index into the pool
+//!   message of c(A, B)   { A v0; B v1 }; one unused byte if there is none
+//! ```
+//!
+//! The world's view of a type (messages of external channels, arguments of extern functions) has boxed parts written
+//! out in place; the program's own view holds references. Types without boxed parts look the same to both.
+
+use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, IntType, Program, Type, TypeId, TypeTable};
+
+/// Who looks at a value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum View {
+    /// Generated code: a boxed part is a reference into its pool.
+    Program,
+    /// C code and drivers: a boxed part is its content.
+    World,
+}
+
+/// Size and alignment in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Bytes, a multiple of the alignment.
+    pub size: u64,
+    /// A power of two.
+    pub align: u64,
+}
+
+/// Bytes of the tag of a union with so many tags.
+pub fn tag_bytes(tags: usize) -> u64 {
+    if tags <= 256 { 1 } else { 2 }
+}
+
+/// Bytes of the length of `bytes` with this bound.
+pub fn length_bytes(bound: u32) -> u64 {
+    if bound <= 65535 { 2 } else { 4 }
+}
+
+/// Bytes of a reference into a pool with so many objects.
+pub fn reference_bytes(capacity: u32) -> u64 {
+    if capacity <= 65535 { 2 } else { 4 }
+}
+
+fn round_up(value: u64, align: u64) -> u64 {
+    value.div_ceil(align).saturating_mul(align)
+}
+
+/// Extent of a C structure with these members, and the offset of each.
+pub fn structure(members: &[Extent]) -> (Extent, Vec<u64>) {
+    let mut end: u64 = 0;
+    let mut align = 1;
+    let mut offsets = Vec::with_capacity(members.len());
+    for member in members {
+        let offset = round_up(end, member.align);
+        offsets.push(offset);
+        end = offset.saturating_add(member.size);
+        align = align.max(member.align);
+    }
+    let size = round_up(end, align).max(1);
+    (Extent { size, align }, offsets)
+}
+
+fn scalar(bytes: u64) -> Extent {
+    Extent { size: bytes, align: bytes }
+}
+
+/// Size and alignment of a type.
+pub fn extent(types: &TypeTable, ty: TypeId, view: View) -> Extent {
+    match types.get(ty) {
+        Type::Error | Type::Bool => scalar(1),
+        Type::Int(int) => scalar(u64::from(int.bits() / 8)),
+        Type::Pid(_) => scalar(4),
+        Type::Bytes { bound } => {
+            structure(&[scalar(length_bytes(*bound)), Extent { size: u64::from((*bound).max(1)), align: 1 }]).0
+        }
+        Type::Array { length, element } => {
+            let element = extent(types, *element, view);
+            Extent { size: element.size.saturating_mul(u64::from(*length)), align: element.align }
+        }
+        Type::Record(_) => structure(&record_members(types, ty, view)).0,
+        Type::Union(_) => structure(&union_members(types, ty, view)).0,
+        Type::Boxed(pool) => match view {
+            View::Program => scalar(reference_bytes(types.pool(*pool).capacity)),
+            View::World => extent(types, types.pool(*pool).content, view),
+        },
+    }
+}
+
+fn record_members(types: &TypeTable, ty: TypeId, view: View) -> Vec<Extent> {
+    let Type::Record(id) = types.get(ty) else { return Vec::new() };
+    types.aggregate(*id).parts.iter().filter_map(|(_, part)| part.map(|part| extent(types, part, view))).collect()
+}
+
+/// The tag, and the union of the payloads if any tag has one.
+fn union_members(types: &TypeTable, ty: TypeId, view: View) -> Vec<Extent> {
+    let Type::Union(id) = types.get(ty) else { return Vec::new() };
+    let parts = &types.aggregate(*id).parts;
+    let mut members = vec![scalar(tag_bytes(parts.len()))];
+    let payloads: Vec<Extent> =
+        parts.iter().filter_map(|(_, part)| part.map(|part| extent(types, part, view))).collect();
+    if let Some(align) = payloads.iter().map(|payload| payload.align).max() {
+        let size = payloads.iter().map(|payload| payload.size).max().unwrap_or(0);
+        members.push(Extent { size: round_up(size, align), align });
+    }
+    members
+}
+
+/// Where each field of a record begins.
+pub fn field_offsets(types: &TypeTable, ty: TypeId, view: View) -> Vec<u64> {
+    structure(&record_members(types, ty, view)).1
+}
+
+/// Where a union's payload begins; nowhere if no tag has one.
+pub fn payload_offset(types: &TypeTable, ty: TypeId, view: View) -> Option<u64> {
+    structure(&union_members(types, ty, view)).1.get(1).copied()
+}
+
+/// Where the data of `bytes` begins.
+pub fn data_offset(bound: u32) -> u64 {
+    length_bytes(bound)
+}
+
+/// Extent of a channel's message as C sees it, and the offset of each value.
+pub fn message(types: &TypeTable, channel: &Channel) -> (Extent, Vec<u64>) {
+    let members: Vec<Extent> = channel.payload.iter().map(|ty| extent(types, *ty, View::World)).collect();
+    structure(&members)
+}
+
+/// Whether a value of the type holds boxed parts anywhere.
+pub fn has_boxes(types: &TypeTable, ty: TypeId) -> bool {
+    match types.get(ty) {
+        Type::Error | Type::Bool | Type::Int(_) | Type::Pid(_) | Type::Bytes { .. } => false,
+        Type::Array { element, .. } => has_boxes(types, *element),
+        Type::Record(id) | Type::Union(id) => {
+            types.aggregate(*id).parts.iter().any(|(_, part)| part.is_some_and(|part| has_boxes(types, part)))
+        }
+        Type::Boxed(_) => true,
+    }
+}
+
+/// The integer type of a type that is one.
+pub fn int_type(types: &TypeTable, ty: TypeId) -> Option<IntType> {
+    match types.get(ty) {
+        Type::Int(int) => Some(*int),
+        Type::Error
+        | Type::Bool
+        | Type::Pid(_)
+        | Type::Bytes { .. }
+        | Type::Array { .. }
+        | Type::Record(_)
+        | Type::Union(_)
+        | Type::Boxed(_) => None,
+    }
+}
+
+/// The binary interface of a program generated in the sans-IO style and loaded as a shared library.
+///
+/// The library exports one symbol, [`Abi::symbol`], of the C type `esp_program` (see `quaject/esp.h`), which holds
+/// the size of the state, the functions `init`, `step`, `fault` and `place`, and sizes to check. The loader:
+///
+/// 1. allocates `state_size` bytes aligned to 16 and calls `init(state)`;
+/// 2. fills an array of `esp_source`, one for each channel of [`Abi::sources`] in order: messages of
+///    [`ExternalChannel::extent`] bytes one after the other, their count, whether the channel is closed after them;
+/// 3. fills an `esp_output` head followed by an array of `esp_sink`, one for each of [`Abi::sinks`]: room and capacity,
+///    `count` 0; `limit` 1 if the order of messages on different channels and of extern calls matters;
+/// 4. calls `step(state, sources, output, now_ns)`, and takes `taken[i]` messages off source i, `count` from sink i.
+///
+/// Values lie in messages as the module's head says, in [`View::World`].
+#[derive(Clone, Debug)]
+pub struct Abi {
+    /// The exported symbol.
+    pub symbol: String,
+    /// Channels the world writes, in the order of `esp_input`.
+    pub sources: Vec<ExternalChannel>,
+    /// Channels the world reads, in the order of the sinks of `esp_output`.
+    pub sinks: Vec<ExternalChannel>,
+}
+
+/// One external channel.
+#[derive(Clone, Debug)]
+pub struct ExternalChannel {
+    /// Which.
+    pub channel: ChannelId,
+    /// Of one message.
+    pub extent: Extent,
+    /// Offset of each value of a message.
+    pub offsets: Vec<u64>,
+}
+
+impl Abi {
+    /// The interface of a program generated with this prefix (`esp` if none was given).
+    pub fn of(program: &Program, prefix: &str) -> Abi {
+        let external = |wanted: Boundary| {
+            let channels = program.channels.iter().enumerate().filter(move |(_, channel)| channel.boundary == wanted);
+            channels
+                .map(|(index, channel)| {
+                    let (extent, offsets) = message(&program.types, channel);
+                    ExternalChannel { channel: ChannelId(index as u32), extent, offsets }
+                })
+                .collect()
+        };
+        Abi {
+            symbol: format!("{prefix}_program"),
+            sources: external(Boundary::FromWorld),
+            sinks: external(Boundary::ToWorld),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quaject_esp_ir::ir::TypeTable;
+    use quaject_esp_syntax::types::Aggregate;
+
+    #[test]
+    fn natural_alignment() {
+        let mut types = TypeTable::new();
+        let id = types.add_aggregate(aggregate(&[("a", TypeTable::U8), ("b", TypeTable::U32), ("c", TypeTable::U16)]));
+        let record = types.intern(Type::Record(id));
+        assert_eq!(extent(&types, record, View::World), Extent { size: 12, align: 4 });
+        assert_eq!(field_offsets(&types, record, View::World), [0, 4, 8]);
+        let bytes = types.intern(Type::Bytes { bound: 3 });
+        assert_eq!(extent(&types, bytes, View::World), Extent { size: 6, align: 2 });
+        let array = types.intern(Type::Array { length: 3, element: record });
+        assert_eq!(extent(&types, array, View::World), Extent { size: 36, align: 4 });
+    }
+
+    fn aggregate(parts: &[(&str, TypeId)]) -> Aggregate {
+        Aggregate { name: None, parts: parts.iter().map(|(name, ty)| ((*name).into(), Some(*ty))).collect() }
+    }
+}
