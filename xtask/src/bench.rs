@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: runs one question of `bench/`, a workspace of its own, so that tests never build the peers
-//! it compares with. Knows no question; each is a package `bench/NAME` with a `README.md` and a binary.
+//! it compares with. Knows no question; each is a package `bench/NAME` with a `README.md` and a binary; a package
+//! without a binary is what several questions share.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +11,7 @@ use crate::run::{Failure, cargo, root, succeed};
 fn names() -> Result<Vec<String>, Failure> {
     let folder = root().join("bench");
     let entries = fs::read_dir(&folder).map_err(|error| Failure(format!("cannot read bench/: {error}")))?;
-    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().join("Cargo.toml").is_file());
+    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().join("src/main.rs").is_file());
     let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
