@@ -5,5 +5,10 @@
 pub mod ast;
 pub mod diagnostics;
 pub mod hir;
+pub mod lexer;
+pub mod literal;
+mod lower;
+pub mod parser;
 pub mod span;
+pub mod tree;
 pub mod types;

@@ -1,0 +1,136 @@
+//! Nodes and tokens of the lossless tree together with their places. The tree library's own nodes know their
+//! parents, which takes an allocation each; going down needs none.
+
+use crate::ast::Name;
+use crate::literal;
+use crate::span::{FileId, Span};
+use crate::tree::{Green, SyntaxKind};
+use rowan::{GreenNodeData, GreenTokenData, NodeOrToken};
+use smol_str::SmolStr;
+
+/// A node and where it starts.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a> {
+    file: FileId,
+    green: &'a GreenNodeData,
+    start: u32,
+}
+
+/// A token and where it starts.
+#[derive(Clone, Copy)]
+pub(super) struct Token<'a> {
+    file: FileId,
+    green: &'a GreenTokenData,
+    start: u32,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn root(file: FileId, green: &'a Green) -> Node<'a> {
+        Node { file, green, start: 0 }
+    }
+
+    pub(super) fn kind(self) -> SyntaxKind {
+        SyntaxKind::from_raw(self.green.kind())
+    }
+
+    pub(super) fn span(self) -> Span {
+        Span::new(self.file, self.start, self.start + u32::from(self.green.text_len()))
+    }
+
+    /// Children, in order.
+    pub(super) fn children(self) -> impl Iterator<Item = NodeOrToken<Node<'a>, Token<'a>>> {
+        let mut start = self.start;
+        self.green.children().map(move |child| match child {
+            NodeOrToken::Node(green) => {
+                let node = Node { file: self.file, green, start };
+                start += u32::from(green.text_len());
+                NodeOrToken::Node(node)
+            }
+            NodeOrToken::Token(green) => {
+                let token = Token { file: self.file, green, start };
+                start += u32::from(green.text_len());
+                NodeOrToken::Token(token)
+            }
+        })
+    }
+
+    /// Children that are nodes.
+    pub(super) fn nodes(self) -> impl Iterator<Item = Node<'a>> {
+        self.children().filter_map(NodeOrToken::into_node)
+    }
+
+    /// Children that are tokens with a meaning.
+    pub(super) fn tokens(self) -> impl Iterator<Item = Token<'a>> {
+        self.children().filter_map(NodeOrToken::into_token).filter(|token| !token.kind().is_trivia())
+    }
+
+    /// The first child node of a kind.
+    pub(super) fn node(self, kind: SyntaxKind) -> Option<Node<'a>> {
+        self.nodes().find(|node| node.kind() == kind)
+    }
+
+    /// The first child token of a kind.
+    pub(super) fn token(self, kind: SyntaxKind) -> Option<Token<'a>> {
+        self.tokens().find(|token| token.kind() == kind)
+    }
+
+    /// The first plain name among the children; an empty one at the end of the node's first token if there is none.
+    pub(super) fn name(self) -> Name {
+        self.token(SyntaxKind::Ident).map_or_else(|| self.missing_name(), Token::name)
+    }
+
+    /// The first plain name that stands before the first `mark`.
+    pub(super) fn name_before(self, mark: SyntaxKind) -> Name {
+        let before = self.tokens().take_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
+        before.map_or_else(|| self.missing_name(), Token::name)
+    }
+
+    /// The first plain name that stands behind the first `mark`.
+    pub(super) fn name_behind(self, mark: SyntaxKind) -> Name {
+        let behind = self.tokens().skip_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
+        behind.map_or_else(|| self.missing_name(), Token::name)
+    }
+
+    /// All plain names among the children.
+    pub(super) fn names(self) -> impl Iterator<Item = Name> {
+        self.tokens().filter(|token| token.kind() == SyntaxKind::Ident).map(Token::name)
+    }
+
+    fn missing_name(self) -> Name {
+        let end = self.tokens().next().map_or(self.start, |token| token.span().end);
+        Name { text: SmolStr::default(), span: Span::new(self.file, end, end) }
+    }
+
+    /// The value of the first number among the children.
+    pub(super) fn int(self) -> Option<(u64, Span)> {
+        self.token(SyntaxKind::Int).map(|token| (token.int(), token.span()))
+    }
+}
+
+impl<'a> Token<'a> {
+    pub(super) fn kind(self) -> SyntaxKind {
+        SyntaxKind::from_raw(self.green.kind())
+    }
+
+    pub(super) fn text(self) -> &'a str {
+        self.green.text()
+    }
+
+    pub(super) fn span(self) -> Span {
+        Span::new(self.file, self.start, self.start + u32::from(self.green.text_len()))
+    }
+
+    pub(super) fn name(self) -> Name {
+        Name { text: SmolStr::new(self.text()), span: self.span() }
+    }
+
+    /// The number's value; 0 for a malformed one, which the lexer has reported.
+    pub(super) fn int(self) -> u64 {
+        literal::integer(self.text()).unwrap_or(0)
+    }
+
+    /// The character's or string's bytes; what is malformed in it, which the lexer has reported, is left out.
+    pub(super) fn bytes(self) -> Vec<u8> {
+        literal::unescape(literal::between_quotes(self.text()), |_, _| {})
+    }
+}

@@ -1,0 +1,125 @@
+//! Fast paths.
+
+use super::cursor::Node;
+use super::{expressions, statements};
+use crate::ast::{
+    Direction, Element, FastPath, FastPathProcess, FastPathSetting, Name, PathRegex, StatementRef, StatementRefKind,
+};
+use crate::tree::SyntaxKind;
+use smol_str::SmolStr;
+
+pub(super) fn fast_path(node: Node) -> FastPath {
+    let setting = |node: Node| {
+        let setting = match node.tokens().next()?.kind() {
+            SyntaxKind::BoundWord => FastPathSetting::Bound,
+            SyntaxKind::DeclineWord => FastPathSetting::Decline,
+            SyntaxKind::SettleWord => FastPathSetting::Settle,
+            _ => return None,
+        };
+        let (value, _) = node.int()?;
+        Some((setting, value, node.span()))
+    };
+    FastPath {
+        name: node.name(),
+        settings: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathSetting).filter_map(setting).collect(),
+        processes: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathProcess).map(process).collect(),
+        span: node.span(),
+    }
+}
+
+fn process(node: Node) -> FastPathProcess {
+    let item = |node: Node| {
+        let alias = node.token(SyntaxKind::AsWord).map(|_| node.name());
+        (first_statement(node), alias)
+    };
+    let list = node.node(SyntaxKind::StatementList);
+    let exit = node.node(SyntaxKind::ExitField);
+    FastPathProcess {
+        process: node.name(),
+        replica: node.node(SyntaxKind::Replica).and_then(Node::int),
+        statements: list.map_or_else(Vec::new, |list| {
+            list.nodes().filter(|n| n.kind() == SyntaxKind::StatementItem).map(item).collect()
+        }),
+        start: node
+            .node(SyntaxKind::StartField)
+            .and_then(|start| start.node(SyntaxKind::Element))
+            .map_or_else(|| missing_element(node), element),
+        follows: node.node(SyntaxKind::FollowsField).map(regex_inside),
+        exit: exit.map_or_else(Vec::new, |exit| {
+            exit.nodes().filter(|n| n.kind() == SyntaxKind::Element).map(element).collect()
+        }),
+        span: node.span(),
+    }
+}
+
+fn missing_element(node: Node) -> Element {
+    Element { statement: missing_statement(node), predicate: None, peer: None, yield_to: None, span: node.span() }
+}
+
+fn missing_statement(node: Node) -> StatementRef {
+    let name = Name { text: SmolStr::default(), span: node.span() };
+    StatementRef { kind: StatementRefKind::Channel(name, None, None), span: node.span() }
+}
+
+fn first_statement(node: Node) -> StatementRef {
+    node.node(SyntaxKind::StatementRef).map_or_else(|| missing_statement(node), statement)
+}
+
+fn statement(node: Node) -> StatementRef {
+    let kind = match node.token(SyntaxKind::Hash) {
+        Some(_) => StatementRefKind::Label(statements::label(node)),
+        None => {
+            let direction = match (node.token(SyntaxKind::InKeyword), node.token(SyntaxKind::OutKeyword)) {
+                (Some(_), _) => Some(Direction::In),
+                (None, Some(_)) => Some(Direction::Out),
+                (None, None) => None,
+            };
+            StatementRefKind::Channel(node.name(), direction, node.int().map(|(number, _)| number))
+        }
+    };
+    StatementRef { kind, span: node.span() }
+}
+
+fn element(node: Node) -> Element {
+    let yield_to = node.node(SyntaxKind::YieldTo);
+    Element {
+        statement: first_statement(node),
+        predicate: node.node(SyntaxKind::Predicate).map(expressions::first),
+        peer: node.node(SyntaxKind::Peer).map(first_statement),
+        yield_to: yield_to.map(|node| (node.name(), node.node(SyntaxKind::Replica).and_then(Node::int))),
+        span: node.span(),
+    }
+}
+
+/// The expression in a `follows` field or in parentheses.
+fn regex_inside(node: Node) -> PathRegex {
+    node.nodes().find_map(regex).unwrap_or(PathRegex::Sequence(Vec::new()))
+}
+
+fn regex(node: Node) -> Option<PathRegex> {
+    let regex = match node.kind() {
+        SyntaxKind::Choice => PathRegex::Choice(node.nodes().filter_map(regex).collect()),
+        SyntaxKind::Sequence => {
+            let mut parts: Vec<PathRegex> = node.nodes().filter_map(regex).collect();
+            match parts.len() {
+                1 => parts.swap_remove(0),
+                _ => PathRegex::Sequence(parts),
+            }
+        }
+        SyntaxKind::Element => PathRegex::Element(Box::new(element(node))),
+        SyntaxKind::Group => regex_inside(node),
+        SyntaxKind::Repetition => {
+            let mut numbers = node.tokens().filter(|token| token.kind() == SyntaxKind::Int).map(|token| token.int());
+            let sign = node.tokens().next().map(|token| token.kind());
+            let (least, most) = match sign {
+                Some(SyntaxKind::Star) => (0, None),
+                Some(SyntaxKind::Plus) => (1, None),
+                Some(SyntaxKind::Question) => (0, Some(1)),
+                Some(_) | None => (numbers.next().unwrap_or(0), Some(numbers.next().unwrap_or(0))),
+            };
+            PathRegex::Repeat(Box::new(regex_inside(node)), least, most)
+        }
+        _ => return None,
+    };
+    Some(regex)
+}

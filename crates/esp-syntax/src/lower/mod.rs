@@ -1,0 +1,159 @@
+//! Makes the abstract syntax from the lossless tree: items here, the rest in the submodules. Never fails; what is
+//! missing in the tree becomes an `Error` node or an empty name. Reports nothing: the parser has done that.
+
+mod cursor;
+mod expressions;
+mod fast_paths;
+mod models;
+mod patterns;
+mod statements;
+mod types;
+
+use crate::ast;
+use crate::literal;
+use crate::span::FileId;
+use crate::tree::{Green, SyntaxKind};
+use cursor::Node;
+
+/// The abstract syntax of a file.
+pub(crate) fn file(file: FileId, root: &Green) -> ast::File {
+    let root = Node::root(file, root);
+    ast::File { items: root.nodes().filter_map(item).collect() }
+}
+
+fn item(node: Node) -> Option<ast::Item> {
+    let item = match node.kind() {
+        SyntaxKind::Import => {
+            let (path, span) = bytes(node)?;
+            ast::Item::Import(ast::Import { path, span })
+        }
+        SyntaxKind::TypeItem => ast::Item::Type(ast::TypeItem { name: node.name(), ty: types::first(node) }),
+        SyntaxKind::Const => ast::Item::Const(constant(node)),
+        SyntaxKind::Channel => ast::Item::Channel(channel(node)),
+        SyntaxKind::Interface => ast::Item::Interface(interface(node)),
+        SyntaxKind::Extern => ast::Item::Extern(external_function(node)),
+        SyntaxKind::Fn => ast::Item::Fn(function(node)),
+        SyntaxKind::Layout => ast::Item::Layout(layout(node)),
+        SyntaxKind::Process => ast::Item::Process(process(node)),
+        SyntaxKind::Pool => ast::Item::Pool(ast::Pool { ty: node.name(), capacity: expressions::first(node) }),
+        SyntaxKind::Memory => ast::Item::Memory(ast::Memory {
+            mode: match node.token(SyntaxKind::ManualWord) {
+                Some(_) => ast::MemoryMode::Manual,
+                None => ast::MemoryMode::Automatic,
+            },
+            span: node.span(),
+        }),
+        SyntaxKind::FastPath => ast::Item::FastPath(fast_paths::fast_path(node)),
+        SyntaxKind::Model => ast::Item::Model(models::model(node)),
+        _ => return None,
+    };
+    Some(item)
+}
+
+/// The decoded string literal among the tokens of a node.
+fn bytes(node: Node) -> Option<(Vec<u8>, crate::span::Span)> {
+    let token = node.token(SyntaxKind::String)?;
+    Some((literal::unescape(literal::between_quotes(token.text()), |_, _| {}), token.span()))
+}
+
+fn constant(node: Node) -> ast::Const {
+    ast::Const { name: node.name(), ty: node.nodes().find_map(types::optional), value: expressions::first(node) }
+}
+
+fn channel(node: Node) -> ast::Channel {
+    let attribute = |child: Node| {
+        let attribute = if child.token(SyntaxKind::SharedWord).is_some() {
+            ast::ChannelAttribute::Shared
+        } else if child.token(SyntaxKind::InKeyword).is_some() {
+            ast::ChannelAttribute::ExternalIn
+        } else if child.token(SyntaxKind::OutKeyword).is_some() {
+            ast::ChannelAttribute::ExternalOut
+        } else if child.token(SyntaxKind::SenderWord).is_some() {
+            ast::ChannelAttribute::Policy(ast::Policy::Sender)
+        } else if child.token(SyntaxKind::ReceiverWord).is_some() {
+            ast::ChannelAttribute::Policy(ast::Policy::Receiver)
+        } else if child.token(SyntaxKind::QueueWord).is_some() {
+            ast::ChannelAttribute::Policy(ast::Policy::Queue)
+        } else {
+            return None;
+        };
+        Some((attribute, child.span()))
+    };
+    ast::Channel {
+        name: node.name(),
+        types: node.nodes().filter_map(types::optional).collect(),
+        attributes: node.nodes().filter(|n| n.kind() == SyntaxKind::ChannelAttribute).filter_map(attribute).collect(),
+        driver: node.node(SyntaxKind::ChannelDriver).and_then(bytes),
+        span: node.span(),
+    }
+}
+
+fn interface(node: Node) -> ast::Interface {
+    let entry = |node: Node| ast::InterfaceEntry {
+        name: node.name(),
+        patterns: node.nodes().filter_map(patterns::optional).collect(),
+        span: node.span(),
+    };
+    let direction = match node.token(SyntaxKind::InKeyword) {
+        Some(_) => ast::Direction::In,
+        None => ast::Direction::Out,
+    };
+    ast::Interface {
+        name: node.name_before(SyntaxKind::LeftParen),
+        direction,
+        channel: node.name_behind(SyntaxKind::LeftParen),
+        entries: node.nodes().filter(|n| n.kind() == SyntaxKind::InterfaceEntry).map(entry).collect(),
+        span: node.span(),
+    }
+}
+
+fn external_function(node: Node) -> ast::Extern {
+    let parameter = |node: Node| {
+        let name = node.token(SyntaxKind::Ident).map(|token| token.name());
+        (name, types::first_value(node))
+    };
+    ast::Extern {
+        name: node.name(),
+        purity: match node.token(SyntaxKind::PureWord) {
+            Some(_) => ast::Purity::Pure,
+            None => ast::Purity::Impure,
+        },
+        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::ExternParameter).map(parameter).collect(),
+        result: node.nodes().find_map(types::optional),
+    }
+}
+
+fn function(node: Node) -> ast::Fn {
+    let parameter = |node: Node| (node.name(), types::first(node));
+    ast::Fn {
+        name: node.name(),
+        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::Parameter).map(parameter).collect(),
+        result: types::first(node),
+        body: statements::body(node),
+    }
+}
+
+fn layout(node: Node) -> ast::Layout {
+    let field = |node: Node| ast::LayoutField {
+        name: node.name(),
+        width: expressions::first(node),
+        order: match node.token(SyntaxKind::LittleWord) {
+            Some(_) => ast::ByteOrder::Little,
+            None => ast::ByteOrder::Big,
+        },
+    };
+    ast::Layout {
+        name: node.name(),
+        fields: node.nodes().filter(|n| n.kind() == SyntaxKind::LayoutField).map(field).collect(),
+        span: node.span(),
+    }
+}
+
+/// A process, or the `env` of a model.
+fn process(node: Node) -> ast::Process {
+    ast::Process {
+        name: node.name(),
+        replicas: node.nodes().find_map(expressions::optional),
+        body: statements::body(node),
+    }
+}

@@ -1,0 +1,79 @@
+//! Types.
+
+use super::cursor::Node;
+use super::expressions;
+use crate::ast::{IntType, Mutability, Type, TypeKind, ValueType};
+use crate::tree::SyntaxKind;
+
+/// The integer type a word names.
+pub(super) fn int_type(kind: SyntaxKind) -> Option<IntType> {
+    match kind {
+        SyntaxKind::IntKeyword | SyntaxKind::I32Keyword => Some(IntType::I32),
+        SyntaxKind::U8Keyword => Some(IntType::U8),
+        SyntaxKind::U16Keyword => Some(IntType::U16),
+        SyntaxKind::U32Keyword => Some(IntType::U32),
+        SyntaxKind::U64Keyword => Some(IntType::U64),
+        SyntaxKind::I8Keyword => Some(IntType::I8),
+        SyntaxKind::I16Keyword => Some(IntType::I16),
+        SyntaxKind::I64Keyword => Some(IntType::I64),
+        _ => None,
+    }
+}
+
+/// The first type among the children of a node; an error if there is none.
+pub(super) fn first(node: Node) -> Type {
+    node.nodes().find_map(optional).unwrap_or(Type { kind: TypeKind::Error, span: node.span() })
+}
+
+/// The type with or without `#` among the children of a node.
+pub(super) fn first_value(node: Node) -> ValueType {
+    optional_value(node).unwrap_or(ValueType {
+        mutability: Mutability::Immutable,
+        ty: Type { kind: TypeKind::Error, span: node.span() },
+    })
+}
+
+/// As [`first_value`], if there is one.
+pub(super) fn optional_value(node: Node) -> Option<ValueType> {
+    let value = node.node(SyntaxKind::ValueType)?;
+    Some(ValueType { mutability: mutability(value), ty: first(value) })
+}
+
+/// Whether a `#` is among the tokens of a node.
+pub(super) fn mutability(node: Node) -> Mutability {
+    match node.token(SyntaxKind::Hash) {
+        Some(_) => Mutability::Mutable,
+        None => Mutability::Immutable,
+    }
+}
+
+/// The node as a type, if it is one.
+pub(super) fn optional(node: Node) -> Option<Type> {
+    let kind = match node.kind() {
+        SyntaxKind::IntType => {
+            node.tokens().next().and_then(|token| int_type(token.kind())).map_or(TypeKind::Error, TypeKind::Int)
+        }
+        SyntaxKind::BoolType => TypeKind::Bool,
+        SyntaxKind::BytesType => TypeKind::Bytes(Box::new(expressions::first(node))),
+        SyntaxKind::PidType => TypeKind::Pid(node.names().collect()),
+        SyntaxKind::NamedType => TypeKind::Named(node.name()),
+        SyntaxKind::ArrayType => {
+            let length = node.nodes().find_map(expressions::optional).map(Box::new);
+            TypeKind::Array(length, Box::new(first(node)))
+        }
+        SyntaxKind::RecordType => TypeKind::Record(fields(node).map(|field| (field.name(), first(field))).collect()),
+        SyntaxKind::UnionType => {
+            let part = |field: Node| {
+                let ty = field.token(SyntaxKind::Colon).map(|_| first(field));
+                (field.name(), ty)
+            };
+            TypeKind::Union(fields(node).map(part).collect())
+        }
+        _ => return None,
+    };
+    Some(Type { kind, span: node.span() })
+}
+
+fn fields(node: Node) -> impl Iterator<Item = Node> {
+    node.nodes().filter(|child| child.kind() == SyntaxKind::TypeField)
+}

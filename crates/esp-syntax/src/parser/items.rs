@@ -1,0 +1,430 @@
+//! The file and its items.
+
+use super::{Parser, expressions, fast_paths, models, patterns, statements, types};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::literal::shorten;
+use crate::tree::SyntaxKind;
+
+/// The words that begin an item without being reserved.
+const ITEM_WORDS: &[&str] = &["import", "external", "layout", "fastpath", "model", "pool", "memory"];
+/// The reserved words that begin an item.
+const ITEM_KEYWORDS: &[&str] = &["type", "const", "channel", "extern", "fn", "process"];
+
+/// `program = { item }`
+pub(super) fn source_file(p: &mut Parser) {
+    file(p, item);
+}
+
+/// `{ fastpath | import }`
+pub(super) fn fast_path_file(p: &mut Parser) {
+    file(p, |p| {
+        let begin = p.current_span();
+        let foreign = at_item(p) && !p.at_word("fastpath") && !p.at_word("import");
+        if foreign {
+            p.report(
+                Diagnostic::new(Code::E0201, begin, "a `.fp` file holds only `fastpath` items and imports")
+                    .help("move this item to an `.esp` file"),
+            );
+        }
+        item(p)
+    });
+}
+
+fn file(p: &mut Parser, item: fn(&mut Parser) -> bool) {
+    let marker = p.start();
+    while !p.at_end() {
+        if !item(p) {
+            not_an_item(p);
+        }
+    }
+    p.complete(marker, SyntaxKind::SourceFile);
+}
+
+/// Whether the current token can only mean that an item begins here, even inside a block that was never closed.
+pub(super) fn at_certain_item(p: &Parser) -> bool {
+    match p.current() {
+        SyntaxKind::ChannelKeyword | SyntaxKind::TypeKeyword | SyntaxKind::FnKeyword | SyntaxKind::ExternKeyword => {
+            true
+        }
+        SyntaxKind::ProcessKeyword => {
+            // In a fast path or model `process` is a part.
+            p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::LeftBrace && !p.in_specification
+        }
+        SyntaxKind::Ident => {
+            matches!(p.current_text(), "fastpath" | "layout" | "model")
+                && p.nth(1) == SyntaxKind::Ident
+                && p.nth(2) == SyntaxKind::LeftBrace
+        }
+        _ => false,
+    }
+}
+
+/// Whether an item can begin with the current token.
+fn at_item(p: &Parser) -> bool {
+    match p.current() {
+        SyntaxKind::TypeKeyword
+        | SyntaxKind::ConstKeyword
+        | SyntaxKind::ConstantKeyword
+        | SyntaxKind::ChannelKeyword
+        | SyntaxKind::ExternKeyword
+        | SyntaxKind::FnKeyword
+        | SyntaxKind::ProcessKeyword => true,
+        SyntaxKind::Ident => ITEM_WORDS.contains(&p.current_text()),
+        _ => false,
+    }
+}
+
+/// `item`. False if none begins here; then nothing was taken or reported.
+fn item(p: &mut Parser) -> bool {
+    match p.current() {
+        SyntaxKind::TypeKeyword => type_item(p),
+        SyntaxKind::ConstKeyword | SyntaxKind::ConstantKeyword => constant(p),
+        SyntaxKind::ChannelKeyword => channel(p),
+        SyntaxKind::ExternKeyword => external_function(p),
+        SyntaxKind::FnKeyword => function(p),
+        SyntaxKind::ProcessKeyword => process(p),
+        SyntaxKind::Ident => match p.current_text() {
+            "import" => import(p),
+            "external" => interface(p),
+            "layout" => layout(p),
+            "pool" => pool(p),
+            "memory" => memory(p),
+            "fastpath" => fast_paths::fast_path(p),
+            "model" => models::model(p),
+            _ => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// Says that no item begins here, and skips to where one does.
+fn not_an_item(p: &mut Parser) {
+    let text = p.current_text();
+    let help = match p.current() {
+        SyntaxKind::RightBrace => Some("no block is open here; leave it out".to_string()),
+        SyntaxKind::Semicolon => Some("leave it out".to_string()),
+        SyntaxKind::VarKeyword => Some("variables are declared inside a process".to_string()),
+        SyntaxKind::Ident => ITEM_WORDS
+            .iter()
+            .chain(ITEM_KEYWORDS)
+            .filter(|word| is_close(text, word))
+            .min_by_key(|word| word.len().abs_diff(text.len()))
+            .map(|word| format!("did you mean `{word}`?")),
+        _ => None,
+    };
+    let help = help.unwrap_or_else(|| {
+        "an item begins with `process`, `channel`, `type`, `const`, `fn`, `extern`, `import`, ..".to_string()
+    });
+    p.error_here(format!("expected an item, found {}", p.found()), Some(help));
+    let marker = p.start();
+    let mut open = 0u32;
+    while !p.at_end() {
+        match p.current() {
+            SyntaxKind::LeftBrace => open += 1,
+            SyntaxKind::RightBrace if open <= 1 => {
+                p.bump();
+                break;
+            }
+            SyntaxKind::RightBrace => open -= 1,
+            SyntaxKind::Semicolon if open == 0 => {
+                p.bump();
+                break;
+            }
+            _ => {}
+        }
+        p.bump();
+        if (open == 0 && at_item(p) && p.starts_something_new()) || at_certain_item(p) {
+            break;
+        }
+    }
+    p.complete(marker, SyntaxKind::Error);
+}
+
+/// Whether a word looks like a misspelling of another: at most two letters differ, are missing or too many.
+fn is_close(word: &str, meant: &str) -> bool {
+    if word.len().abs_diff(meant.len()) > 2 || word.len() < 3 {
+        return false;
+    }
+    let mut row: Vec<usize> = (0..=meant.len()).collect();
+    for (i, a) in word.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in meant.bytes().enumerate() {
+            let substituted = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[meant.len()] <= 2
+}
+
+/// `"import" STRING ";"`
+fn import(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::ImportWord);
+    p.expect_string("the name of a file, as in `\"ethernet.esp\"`");
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Import);
+}
+
+/// `"type" ID "=" type ";"`
+fn type_item(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    p.expect_name("a name for the type");
+    p.expect(SyntaxKind::Equal);
+    types::expect_type(p);
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::TypeItem);
+}
+
+/// `const = ("const" | "constant") ID [":" type] "=" expr ";"`
+pub(super) fn constant(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    p.expect_name("a name for the constant");
+    if p.eat(SyntaxKind::Colon) {
+        types::expect_type(p);
+    }
+    if p.expect_help(SyntaxKind::Equal, Some("a constant is written `const N = 4;`")) {
+        expressions::expression(p);
+    }
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Const);
+}
+
+/// `channel = "channel" ID ( "(" [list(type)] ")" | ":" type ) { cattr } [ "=" STRING ] ";"`
+fn channel(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    p.expect_name("a name for the channel");
+    match p.current() {
+        SyntaxKind::LeftParen => {
+            p.bump();
+            p.list(SyntaxKind::RightParen, "a type", types::ty);
+        }
+        SyntaxKind::Colon => {
+            p.bump();
+            types::expect_type(p);
+        }
+        _ => p.missing("`(` or `:`", Some("a channel is written `channel c(int, u8);` or `channel c: T;`")),
+    }
+    while p.at(SyntaxKind::Ident) {
+        channel_attribute(p);
+    }
+    if p.at(SyntaxKind::Equal) {
+        let driver = p.start();
+        p.bump();
+        p.expect_string("the channel's driver, as in `\"text:-\"`");
+        p.complete(driver, SyntaxKind::ChannelDriver);
+    }
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Channel);
+}
+
+fn channel_attribute(p: &mut Parser) {
+    let marker = p.start();
+    match p.current_text() {
+        "external" => {
+            p.bump_as(SyntaxKind::ExternalWord);
+            if !p.eat(SyntaxKind::InKeyword) && !p.eat(SyntaxKind::OutKeyword) {
+                p.missing("`in` or `out`", Some("`external out`: the world writes; `external in`: the world reads"));
+            }
+        }
+        "shared" => p.bump_as(SyntaxKind::SharedWord),
+        "policy" => {
+            p.bump_as(SyntaxKind::PolicyWord);
+            let known = p.eat_word("sender", SyntaxKind::SenderWord)
+                || p.eat_word("receiver", SyntaxKind::ReceiverWord)
+                || p.eat_word("queue", SyntaxKind::QueueWord);
+            if !known {
+                p.missing("`sender`, `receiver` or `queue`", Some("it says who continues after a message"));
+            }
+        }
+        _ => {
+            if p.starts_something_new() {
+                // Probably a `;` is missing; the caller will say so.
+                p.missing("`;`", None);
+            }
+            p.unexpected(
+                format!("`{}` is not an attribute of a channel", shorten(p.current_text())),
+                Some("the attributes are `external in`, `external out`, `shared` and `policy`".to_string()),
+            );
+        }
+    }
+    p.complete(marker, SyntaxKind::ChannelAttribute);
+}
+
+/// `iface = "external" "interface" ID "(" ("in" | "out") ID ")" "{" list(entry) "}"`
+fn interface(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::ExternalWord);
+    if !p.eat_word("interface", SyntaxKind::InterfaceWord) {
+        p.missing("`interface`", Some("an external channel is written `channel c(int) external out;`"));
+    }
+    p.expect_name("a name for the interface");
+    if p.expect(SyntaxKind::LeftParen) {
+        if !p.eat(SyntaxKind::InKeyword) && !p.eat(SyntaxKind::OutKeyword) {
+            p.missing("`in` or `out`", Some("`out`: the C program sends; `in`: it receives"));
+        }
+        p.expect_name("the name of a channel");
+        p.expect(SyntaxKind::RightParen);
+    }
+    if p.expect(SyntaxKind::LeftBrace) {
+        const ENTRY: &str = "an entry, as in `Send(send |> $m)`";
+        if p.at(SyntaxKind::RightBrace) {
+            p.expected(ENTRY, None);
+        }
+        p.list(SyntaxKind::RightBrace, ENTRY, |p| {
+            if !p.at(SyntaxKind::Ident) {
+                return false;
+            }
+            let entry = p.start();
+            p.bump();
+            if p.expect(SyntaxKind::LeftParen) {
+                p.list(SyntaxKind::RightParen, "a pattern", patterns::pattern);
+            }
+            p.complete(entry, SyntaxKind::InterfaceEntry);
+            true
+        });
+    }
+    p.complete(marker, SyntaxKind::Interface);
+}
+
+/// `extern = "extern" ["pure"] "fn" ID "(" [list(xparam)] ")" ["->" type] ";"`
+fn external_function(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    p.eat_word("pure", SyntaxKind::PureWord);
+    p.expect_help(SyntaxKind::FnKeyword, Some("a C function is written `extern fn f(int) -> int;`"));
+    p.expect_name("the name of a C function");
+    if p.expect(SyntaxKind::LeftParen) {
+        p.list(SyntaxKind::RightParen, "a parameter", |p| {
+            let parameter = p.start();
+            let named = p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon;
+            if named {
+                p.bump();
+                p.bump();
+                types::expect_value_type(p);
+            } else if !types::value_type(p) {
+                p.abandon(parameter);
+                return false;
+            }
+            p.complete(parameter, SyntaxKind::ExternParameter);
+            true
+        });
+    }
+    if p.eat(SyntaxKind::ThinArrow) {
+        types::expect_type(p);
+    }
+    if p.at(SyntaxKind::LeftBrace) {
+        p.error_here(
+            "an `extern fn` has no body".to_string(),
+            Some("its body is written in C; a function in ESP is a plain `fn`".to_string()),
+        );
+        p.skip_braces();
+    } else {
+        p.expect_semicolon();
+    }
+    p.complete(marker, SyntaxKind::Extern);
+}
+
+/// `fn = "fn" ID "(" [list(param)] ")" "->" type block`
+fn function(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    p.expect_name("a name for the function");
+    if p.expect(SyntaxKind::LeftParen) {
+        p.list(SyntaxKind::RightParen, "a parameter, as in `a: int`", |p| {
+            if !p.at(SyntaxKind::Ident) {
+                return false;
+            }
+            let parameter = p.start();
+            p.bump();
+            if p.expect_help(SyntaxKind::Colon, Some("a parameter is written `a: int`")) {
+                types::expect_type(p);
+            }
+            p.complete(parameter, SyntaxKind::Parameter);
+            true
+        });
+    }
+    if p.expect_help(SyntaxKind::ThinArrow, Some("every `fn` has a result, as in `fn f(a: int) -> int { .. }`")) {
+        types::expect_type(p);
+    }
+    statements::expect_block(p, "the body of a `fn` is a block; a C function is declared with `extern fn`");
+    p.complete(marker, SyntaxKind::Fn);
+}
+
+/// `layout = "layout" ID "{" list(lfield) "}"`
+fn layout(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::LayoutWord);
+    p.expect_name("a name for the layout");
+    if p.expect(SyntaxKind::LeftBrace) {
+        const FIELD: &str = "a field, as in `port: 16`";
+        if p.at(SyntaxKind::RightBrace) {
+            p.expected(FIELD, Some("a layout has at least one field".to_string()));
+        }
+        p.list(SyntaxKind::RightBrace, FIELD, |p| {
+            if !p.at(SyntaxKind::Ident) {
+                return false;
+            }
+            let field = p.start();
+            p.bump();
+            if p.expect_help(SyntaxKind::Colon, Some("a field is written `port: 16`, its width in bits")) {
+                expressions::expression(p);
+                p.eat_word("le", SyntaxKind::LittleWord);
+            }
+            p.complete(field, SyntaxKind::LayoutField);
+            true
+        });
+    }
+    p.complete(marker, SyntaxKind::Layout);
+}
+
+/// `process = "process" ID ["[" expr "]"] block`
+fn process(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    process_rest(p);
+    p.complete(marker, SyntaxKind::Process);
+}
+
+/// What follows `process`, or `env` in a model.
+pub(super) fn process_rest(p: &mut Parser) {
+    p.expect_name("a name for the process");
+    if p.at(SyntaxKind::LeftParen) {
+        p.error_here(
+            "a process has no parameters".to_string(),
+            Some("replicas are written `process p[4] { .. }`, constants are declared inside".to_string()),
+        );
+        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+    }
+    if p.eat(SyntaxKind::LeftBracket) {
+        expressions::expression(p);
+        p.expect(SyntaxKind::RightBracket);
+    }
+    statements::expect_block(p, "a process is written `process p { .. }`");
+}
+
+/// `"pool" ID expr ";"`
+fn pool(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::PoolWord);
+    p.expect_name("the name of a type");
+    expressions::expression(p);
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Pool);
+}
+
+/// `"memory" ("auto" | "manual") ";"`
+fn memory(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::MemoryWord);
+    if !p.eat_word("auto", SyntaxKind::AutoWord) && !p.eat_word("manual", SyntaxKind::ManualWord) {
+        p.missing("`auto` or `manual`", Some("write `memory auto;` or `memory manual;`"));
+    }
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Memory);
+}

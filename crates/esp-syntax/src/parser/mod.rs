@@ -1,0 +1,529 @@
+//! The parser: recursive descent over tokens, one function per rule of the grammar (reference, section 2).
+//! It never fails: it writes down events, from which [`build`] makes the lossless tree, and diagnostics.
+//! Knows the grammar and its usual mistakes; knows nothing of names and types.
+//!
+//! ```text
+//! text -> lexer -> tokens -> parser -> events -> build -> lossless tree -> lower -> ast::File
+//! ```
+
+mod build;
+mod expressions;
+mod fast_paths;
+mod items;
+mod models;
+mod patterns;
+mod statements;
+mod types;
+
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lexer::{self, Token};
+use crate::literal::shorten;
+use crate::lower;
+use crate::span::{FileId, Span};
+use crate::tree::{Green, SyntaxKind, SyntaxNode};
+
+/// Deepest nesting of blocks, expressions, patterns and types, and longest chain of operators: the tree is at most
+/// twice as deep, which later stages may rely on when they recurse.
+pub const MAX_DEPTH: u32 = 256;
+
+/// At most so many syntax errors are reported for one file.
+const MAX_DIAGNOSTICS: usize = 100;
+
+/// What the parser made of one file.
+#[derive(Clone, Debug)]
+pub struct Parse {
+    file: FileId,
+    green: Green,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Parse {
+    /// The lossless tree.
+    pub fn tree(&self) -> SyntaxNode {
+        SyntaxNode::new_root(self.green.clone())
+    }
+
+    /// The abstract syntax. What could not be understood is an `Error` node, or missing.
+    pub fn ast(&self) -> ast::File {
+        lower::file(self.file, &self.green)
+    }
+
+    /// What is wrong, in order of text.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// The diagnostics, given away.
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.diagnostics
+    }
+}
+
+/// Parses a source file, whatever it holds.
+///
+/// # Panics
+/// With 4 GiB of text or more; who reads files limits their size.
+pub fn parse(file: FileId, text: &str) -> Parse {
+    run(file, text, items::source_file)
+}
+
+/// Parses a `.fp` file, which holds fast paths and imports only.
+///
+/// # Panics
+/// With 4 GiB of text or more; who reads files limits their size.
+pub fn parse_fast_paths(file: FileId, text: &str) -> Parse {
+    run(file, text, items::fast_path_file)
+}
+
+fn run(file: FileId, text: &str, rule: fn(&mut Parser)) -> Parse {
+    assert!(u32::try_from(text.len()).is_ok(), "a source file is smaller than 4 GiB");
+    let (tokens, mut diagnostics) = lexer::tokenize(file, text);
+    let mut parser = Parser::new(file, text, &tokens);
+    rule(&mut parser);
+    let Parser { events, diagnostics: found, .. } = parser;
+    diagnostics.extend(found);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    Parse { file, green: build::tree(text, &tokens, events), diagnostics }
+}
+
+/// What the parser writes down.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A node begins. `parent` is the distance to the event, further on, of a node that was found to begin here too
+    /// and around this one; 0 if there is none.
+    Start { kind: SyntaxKind, parent: u32 },
+    /// The next token that is not trivia, as `kind`: a word with a meaning at this place is no plain name.
+    Token { kind: SyntaxKind },
+    /// The innermost open node ends.
+    Finish,
+    /// Nothing: the `Start` of a node that was given up, or of one already begun as a parent.
+    Nothing,
+}
+
+struct Parser<'t> {
+    file: FileId,
+    text: &'t str,
+    tokens: &'t [Token],
+    /// Those tokens that are not trivia.
+    significant: Vec<u32>,
+    /// The current token, in `significant`.
+    position: usize,
+    events: Vec<Event>,
+    diagnostics: Vec<Diagnostic>,
+    /// Where the last error was reported: a second one at the same token would be noise.
+    last_error: Option<usize>,
+    depth: u32,
+    /// Nested too deeply: the rest of the file is not looked at.
+    gave_up: bool,
+    /// Inside a fast path or model, whose parts begin like items.
+    in_specification: bool,
+}
+
+/// A node that has begun.
+#[must_use]
+#[derive(Debug)]
+struct Marker(usize);
+
+/// A node that is complete, and can still be put into another.
+#[derive(Clone, Copy, Debug)]
+struct Completed {
+    start: usize,
+    /// Of the tree below, as far as it was built from the left, by operators and suffixes.
+    height: u32,
+}
+
+impl<'t> Parser<'t> {
+    fn new(file: FileId, text: &'t str, tokens: &'t [Token]) -> Parser<'t> {
+        let significant: Vec<u32> =
+            (0u32..).zip(tokens).filter(|(_, token)| !token.kind.is_trivia()).map(|(index, _)| index).collect();
+        Parser {
+            file,
+            text,
+            tokens,
+            events: Vec::with_capacity(significant.len() * 3),
+            significant,
+            position: 0,
+            diagnostics: Vec::new(),
+            last_error: None,
+            depth: 0,
+            gave_up: false,
+            in_specification: false,
+        }
+    }
+
+    // Looking.
+
+    fn nth(&self, ahead: usize) -> SyntaxKind {
+        let index = (self.position + ahead).min(self.significant.len() - 1);
+        self.tokens[self.significant[index] as usize].kind
+    }
+
+    fn current(&self) -> SyntaxKind {
+        self.nth(0)
+    }
+
+    fn at(&self, kind: SyntaxKind) -> bool {
+        self.current() == kind
+    }
+
+    fn at_end(&self) -> bool {
+        self.at(SyntaxKind::EndOfFile)
+    }
+
+    /// Whether the current token is a plain name spelt `word`.
+    fn at_word(&self, word: &str) -> bool {
+        self.at(SyntaxKind::Ident) && self.text_at(self.position) == word
+    }
+
+    fn current_text(&self) -> &'t str {
+        self.text_at(self.position)
+    }
+
+    fn text_at(&self, position: usize) -> &'t str {
+        let span = self.span_at(position);
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    fn span_at(&self, position: usize) -> Span {
+        let index = self.significant[position.min(self.significant.len() - 1)] as usize;
+        let start = self.tokens[index].start;
+        let end = self.tokens.get(index + 1).map_or(start, |next| next.start);
+        Span::new(self.file, start, end)
+    }
+
+    fn current_span(&self) -> Span {
+        self.span_at(self.position)
+    }
+
+    /// The place right behind the last token that was taken.
+    fn behind_previous(&self) -> Span {
+        match self.position.checked_sub(1) {
+            Some(previous) => {
+                let end = self.span_at(previous).end;
+                Span::new(self.file, end, end)
+            }
+            None => Span::new(self.file, 0, 0),
+        }
+    }
+
+    /// The source text from the first to the last token of a range of positions.
+    fn source(&self, from: usize, to: usize) -> &'t str {
+        let (first, last) = (self.span_at(from), self.span_at(to));
+        &self.text[first.start as usize..last.end as usize]
+    }
+
+    /// The current token as "found ..." names it.
+    fn found(&self) -> String {
+        let kind = self.current();
+        match kind {
+            SyntaxKind::EndOfFile => kind.describe().to_string(),
+            _ => format!(
+                "`{}`",
+                shorten(self.current_text()).escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
+            ),
+        }
+    }
+
+    // Taking.
+
+    fn bump(&mut self) {
+        self.bump_as(self.current());
+    }
+
+    /// Takes the current token as a word with a meaning of its own.
+    fn bump_as(&mut self, kind: SyntaxKind) {
+        if !self.at_end() {
+            self.events.push(Event::Token { kind });
+            self.position += 1;
+        }
+    }
+
+    fn eat(&mut self, kind: SyntaxKind) -> bool {
+        let found = self.at(kind);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// Takes a plain name spelt `word` as `kind`.
+    fn eat_word(&mut self, word: &str, kind: SyntaxKind) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.bump_as(kind);
+        }
+        found
+    }
+
+    /// Takes `kind`, or reports that it is missing.
+    fn expect(&mut self, kind: SyntaxKind) -> bool {
+        self.expect_help(kind, None)
+    }
+
+    fn expect_help(&mut self, kind: SyntaxKind, help: Option<&str>) -> bool {
+        if self.eat(kind) {
+            return true;
+        }
+        self.missing(kind.describe(), help);
+        false
+    }
+
+    /// Takes a name, or reports that one is missing; `what` says whose, as in "a name for the channel".
+    fn expect_name(&mut self, what: &str) {
+        if self.eat(SyntaxKind::Ident) {
+            return;
+        }
+        if self.at(SyntaxKind::Underscore) || self.current().is_keyword() {
+            // A reserved word where a name must stand is most likely meant as the name.
+            let found = self.found();
+            self.error_here(
+                format!("expected {what}, found the reserved word {found}"),
+                Some("a reserved word cannot be a name; choose another".to_string()),
+            );
+            if !self.starts_something_new() {
+                self.bump_error();
+            }
+            return;
+        }
+        self.missing(what, None);
+    }
+
+    /// Whether the current token begins an item or statement, and is better left to it.
+    fn starts_something_new(&self) -> bool {
+        self.position > 0 && {
+            let previous = self.span_at(self.position - 1).end as usize;
+            self.text[previous..self.current_span().start as usize].contains('\n')
+        }
+    }
+
+    // Nodes.
+
+    fn start(&mut self) -> Marker {
+        self.events.push(Event::Start { kind: SyntaxKind::Error, parent: 0 });
+        Marker(self.events.len() - 1)
+    }
+
+    fn complete(&mut self, marker: Marker, kind: SyntaxKind) -> Completed {
+        self.events[marker.0] = Event::Start { kind, parent: 0 };
+        self.events.push(Event::Finish);
+        Completed { start: marker.0, height: 0 }
+    }
+
+    /// Undoes `start`: what was taken since belongs to the node around.
+    fn abandon(&mut self, marker: Marker) {
+        self.events[marker.0] = Event::Nothing;
+    }
+
+    /// Begins a node around one that is complete, so that it becomes its first child.
+    fn precede(&mut self, inner: Completed) -> Marker {
+        let marker = self.start();
+        if let Event::Start { parent, .. } = &mut self.events[inner.start] {
+            *parent = (marker.0 - inner.start) as u32;
+        }
+        marker
+    }
+
+    /// Completes a node put around `inner`; gives up on chains that would make the tree too deep.
+    fn complete_around(&mut self, marker: Marker, kind: SyntaxKind, height: u32) -> Completed {
+        let mut completed = self.complete(marker, kind);
+        completed.height = height + 1;
+        if completed.height >= MAX_DEPTH {
+            self.give_up("this expression is too long", "split it: at most 256 operators in a row");
+        }
+        completed
+    }
+
+    /// Runs a rule that can contain itself, unless it already does too often.
+    fn nested<R>(&mut self, rule: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        if self.depth >= MAX_DEPTH {
+            self.give_up("this is nested too deeply", "split it: at most 256 levels are possible");
+            return None;
+        }
+        self.depth += 1;
+        let result = rule(self);
+        self.depth -= 1;
+        Some(result)
+    }
+
+    /// Runs a rule for the inside of a fast path or model.
+    fn specification(&mut self, rule: impl FnOnce(&mut Self)) {
+        self.in_specification = true;
+        rule(self);
+        self.in_specification = false;
+    }
+
+    /// Puts the rest of the file into one error node.
+    fn give_up(&mut self, message: &str, help: &str) {
+        if self.gave_up {
+            return;
+        }
+        self.error_here(message.to_string(), Some(help.to_string()));
+        self.gave_up = true;
+        let marker = self.start();
+        while !self.at_end() {
+            self.bump();
+        }
+        self.complete(marker, SyntaxKind::Error);
+    }
+
+    // Errors.
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        let noise = self.gave_up || self.last_error == Some(self.position);
+        self.last_error = Some(self.position);
+        if !noise && self.diagnostics.len() < MAX_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// "expected ..., found ..." at the current token.
+    fn expected(&mut self, what: &str, help: Option<String>) {
+        let message = format!("expected {what}, found {}", self.found());
+        self.error_here(message, help);
+    }
+
+    fn error_here(&mut self, message: String, help: Option<String>) {
+        let mut diagnostic = Diagnostic::new(Code::E0201, self.current_span(), message);
+        diagnostic.help = help;
+        self.report(diagnostic);
+    }
+
+    /// Something small is missing right behind the previous token.
+    fn missing(&mut self, what: &str, help: Option<&str>) {
+        let found = self.found();
+        let place = self.behind_previous();
+        let here = self.current_span();
+        let mut diagnostic = Diagnostic::new(Code::E0201, place, format!("expected {what}, found {found}"));
+        if place.end == here.start || self.position == 0 {
+            diagnostic.span = here;
+        } else if !self.at_end() {
+            diagnostic = diagnostic.label(here, "unexpected");
+        }
+        diagnostic.help = match help {
+            Some(help) => Some(help.to_string()),
+            None if what.starts_with('`') => Some(format!("write {what} here")),
+            None => None,
+        };
+        self.report(diagnostic);
+    }
+
+    /// Takes the `}` that belongs to the `{` at `opening`, or reports that `what` is not closed.
+    fn close(&mut self, opening: Span, what: &str) {
+        if !self.eat(SyntaxKind::RightBrace) {
+            let message = format!("expected `}}`, found {}", self.found());
+            let diagnostic = Diagnostic::new(Code::E0201, self.current_span(), message)
+                .label(opening, format!("{what} is not closed"))
+                .help("write a `}` for it");
+            self.report(diagnostic);
+        }
+    }
+
+    /// Takes the current token as an error.
+    fn bump_error(&mut self) {
+        let marker = self.start();
+        self.bump();
+        self.complete(marker, SyntaxKind::Error);
+    }
+
+    /// Reports the current token as not expected and takes it.
+    fn unexpected(&mut self, message: String, help: Option<String>) {
+        self.error_here(message, help);
+        self.bump_error();
+    }
+
+    /// Skips to where `stop` says, or to a closing bracket that is not opened on the way, or the end.
+    fn skip_until(&mut self, stop: impl Fn(&Self) -> bool) {
+        if self.at_end() || stop(self) {
+            return;
+        }
+        let marker = self.start();
+        let mut open = 0u32;
+        while !self.at_end() {
+            if open == 0 && stop(self) {
+                break;
+            }
+            match self.current() {
+                SyntaxKind::LeftParen | SyntaxKind::LeftBrace | SyntaxKind::LeftBracket => open += 1,
+                SyntaxKind::RightParen | SyntaxKind::RightBrace | SyntaxKind::RightBracket => {
+                    if open == 0 {
+                        break;
+                    }
+                    open -= 1;
+                }
+                _ => {}
+            }
+            if open > 0 && items::at_certain_item(self) {
+                break;
+            }
+            self.bump();
+        }
+        self.complete(marker, SyntaxKind::Error);
+    }
+
+    /// Skips a `{` and everything to its `}`.
+    fn skip_braces(&mut self) {
+        let marker = self.start();
+        self.bump();
+        self.skip_until(|_| false);
+        self.eat(SyntaxKind::RightBrace);
+        self.complete(marker, SyntaxKind::Error);
+    }
+
+    /// `list(x) = x {"," x} [","]`, up to `close`, which is taken. `element` says whether it found one.
+    fn list(&mut self, close: SyntaxKind, what: &str, mut element: impl FnMut(&mut Self) -> bool) {
+        loop {
+            if self.at(close) || self.at_end() {
+                break;
+            }
+            let before = self.position;
+            if !element(self) {
+                self.expected(what, None);
+                self.skip_until(|p| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon));
+            }
+            if self.eat(SyntaxKind::Comma) {
+                continue;
+            }
+            if self.at(close) {
+                break;
+            }
+            if self.position == before || !self.recover_in_list(close) {
+                break;
+            }
+        }
+        self.expect(close);
+    }
+
+    /// A comma is missing in a list: reports it. True if the list can go on.
+    fn recover_in_list(&mut self, close: SyntaxKind) -> bool {
+        let what = format!("`,` or {}", close.describe());
+        if self.at_end() || items::at_certain_item(self) || self.at(SyntaxKind::Semicolon) {
+            return false;
+        }
+        self.missing(&what, None);
+        let goes_on = |p: &Self| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon);
+        self.skip_until(goes_on);
+        self.eat(SyntaxKind::Comma)
+    }
+
+    /// A `;` that ends something; when missing, skips what is left of the line's nonsense.
+    fn expect_semicolon(&mut self) {
+        if !self.expect(SyntaxKind::Semicolon) && !self.starts_something_new() {
+            self.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.starts_something_new() || p.at(SyntaxKind::LeftBrace));
+            self.eat(SyntaxKind::Semicolon);
+        }
+    }
+
+    /// A string literal, as a token of the node around.
+    fn expect_string(&mut self, what: &str) {
+        if !self.eat(SyntaxKind::String) {
+            self.missing(what, None);
+        }
+    }
+
+    fn expect_int(&mut self, what: &str) {
+        if !self.eat(SyntaxKind::Int) {
+            self.missing(what, None);
+        }
+    }
+}

@@ -1,0 +1,590 @@
+//! Blocks, declarations, statements and communication.
+
+use super::{Parser, expressions, items, patterns, types};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::tree::SyntaxKind;
+
+/// A block that must stand here; `help` says how to write it when only that is missing.
+pub(super) fn expect_block(p: &mut Parser, help: &str) {
+    if p.at(SyntaxKind::LeftBrace) {
+        p.nested(block);
+    } else {
+        p.missing("`{`", Some(help));
+    }
+}
+
+/// `block = "{" { label | decl | const | stmt } "}"`
+fn block(p: &mut Parser) {
+    let marker = p.start();
+    let opening = p.current_span();
+    p.bump();
+    while !p.at(SyntaxKind::RightBrace) && !p.at_end() {
+        if items::at_certain_item(p) {
+            break;
+        }
+        block_item(p);
+    }
+    p.close(opening, "this block");
+    p.complete(marker, SyntaxKind::Block);
+}
+
+fn block_item(p: &mut Parser) {
+    match p.current() {
+        SyntaxKind::Hash => label(p),
+        SyntaxKind::VarKeyword => variables(p),
+        SyntaxKind::ConstKeyword | SyntaxKind::ConstantKeyword => items::constant(p),
+        SyntaxKind::Semicolon => {
+            p.unexpected(
+                "expected a statement, found `;`".to_string(),
+                Some("leave out the `;`, or write `{ }` for a statement that does nothing".to_string()),
+            );
+        }
+        SyntaxKind::ElseKeyword => {
+            p.error_here(
+                "this `else` belongs to no `if`".to_string(),
+                Some("an `else` follows the statement or block of its `if` at once".to_string()),
+            );
+            let marker = p.start();
+            p.bump();
+            p.complete(marker, SyntaxKind::Error);
+        }
+        _ => {
+            if !statement(p) {
+                not_a_statement(p);
+            }
+        }
+    }
+}
+
+/// `label = "#" (INT | ID)`
+fn label(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    if !p.eat(SyntaxKind::Int) && !p.eat(SyntaxKind::Ident) {
+        p.expected("a label's number or name", Some("a label is written `#1` or `#retry`".to_string()));
+    }
+    p.complete(marker, SyntaxKind::Label);
+    if p.at(SyntaxKind::Colon) || p.at(SyntaxKind::Semicolon) {
+        let message = format!("expected a statement, found {}", p.found());
+        p.unexpected(message, Some("nothing follows a label".to_string()));
+    }
+}
+
+/// `decl = "var" vdecl {"," vdecl} ";"`
+fn variables(p: &mut Parser) {
+    let marker = p.start();
+    p.bump();
+    loop {
+        let declarator = p.start();
+        p.expect_name("a name for the variable");
+        if p.eat(SyntaxKind::Colon) {
+            types::expect_value_type(p);
+        }
+        if p.eat(SyntaxKind::Equal) {
+            expressions::expression(p);
+        }
+        p.complete(declarator, SyntaxKind::Declarator);
+        if !p.eat(SyntaxKind::Comma) {
+            break;
+        }
+    }
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Var);
+}
+
+/// A statement that must stand here, such as the one behind `if (c)`.
+fn expect_statement(p: &mut Parser, what: &str) {
+    match p.current() {
+        SyntaxKind::Hash => {
+            let text = match p.nth(1) {
+                SyntaxKind::Int | SyntaxKind::Ident => p.source(p.position, p.position + 1),
+                _ => "#1",
+            };
+            let span = p.current_span().to(p.span_at(p.position + 1));
+            let diagnostic =
+                Diagnostic::new(Code::E0203, span, "a label needs a block here").help(format!("write `{{ {text} }}`"));
+            p.report(diagnostic);
+            let marker = p.start();
+            label(p);
+            p.complete(marker, SyntaxKind::Error);
+        }
+        SyntaxKind::VarKeyword | SyntaxKind::ConstKeyword | SyntaxKind::ConstantKeyword => {
+            p.error_here(
+                "a declaration needs a block here".to_string(),
+                Some("put it and the statements that use it between `{` and `}`".to_string()),
+            );
+            let marker = p.start();
+            block_item(p);
+            p.complete(marker, SyntaxKind::Error);
+        }
+        SyntaxKind::Semicolon => {
+            p.unexpected(
+                format!("expected {what}, found `;`"),
+                Some("write `{ }` for a statement that does nothing".to_string()),
+            );
+        }
+        _ => {
+            if !statement(p) {
+                p.expected(what, None);
+                if !p.at(SyntaxKind::RightBrace) && !p.starts_something_new() {
+                    recover(p);
+                }
+            }
+        }
+    }
+}
+
+/// `stmt`. False if none begins here; then nothing was taken or reported.
+fn statement(p: &mut Parser) -> bool {
+    p.nested(statement_once).unwrap_or(true)
+}
+
+fn statement_once(p: &mut Parser) -> bool {
+    if p.at(SyntaxKind::LeftBrace) {
+        block(p);
+        return true;
+    }
+    let marker = p.start();
+    let kind = match p.current() {
+        SyntaxKind::IfKeyword => if_statement(p),
+        SyntaxKind::WhileKeyword => {
+            p.bump();
+            if !p.at(SyntaxKind::LeftBrace) {
+                condition(
+                    p,
+                    "`while` takes its condition in parentheses, `while (c) ..`; without one it is `while { .. }`",
+                );
+            }
+            expect_statement(p, "a statement");
+            SyntaxKind::WhileStmt
+        }
+        SyntaxKind::ForKeyword => for_statement(p),
+        SyntaxKind::MatchKeyword => match_statement(p),
+        SyntaxKind::BreakKeyword => word(p, SyntaxKind::BreakStmt),
+        SyntaxKind::ContinueKeyword => word(p, SyntaxKind::ContinueStmt),
+        SyntaxKind::YieldKeyword => word(p, SyntaxKind::YieldStmt),
+        SyntaxKind::ReturnKeyword => {
+            p.bump();
+            if p.at(SyntaxKind::Semicolon) {
+                p.expected("an expression", Some("every `fn` has a result".to_string()));
+            } else {
+                expressions::expression(p);
+            }
+            p.expect_semicolon();
+            SyntaxKind::ReturnStmt
+        }
+        SyntaxKind::ExitKeyword => with_argument(p, SyntaxKind::ExitStmt, "`exit` takes a status, as in `exit(0);`"),
+        SyntaxKind::AssertKeyword => {
+            with_argument(p, SyntaxKind::AssertStmt, "`assert` takes a condition, as in `assert(n > 0);`")
+        }
+        SyntaxKind::InKeyword | SyntaxKind::OutKeyword | SyntaxKind::AltKeyword | SyntaxKind::PriKeyword => {
+            communicate(p)
+        }
+        SyntaxKind::Ident => match p.nth(1) {
+            SyntaxKind::InKeyword | SyntaxKind::OutKeyword | SyntaxKind::AltKeyword | SyntaxKind::PriKeyword
+                if p.at_word("idle") =>
+            {
+                p.bump_as(SyntaxKind::IdleWord);
+                communicate(p)
+            }
+            SyntaxKind::LeftParen => {
+                p.bump();
+                expressions::arguments(p);
+                p.expect_semicolon();
+                SyntaxKind::CallStmt
+            }
+            _ => assignment(p),
+        },
+        _ => {
+            p.abandon(marker);
+            return false;
+        }
+    };
+    p.complete(marker, kind);
+    true
+}
+
+fn word(p: &mut Parser, kind: SyntaxKind) -> SyntaxKind {
+    p.bump();
+    p.expect_semicolon();
+    kind
+}
+
+fn with_argument(p: &mut Parser, kind: SyntaxKind, help: &str) -> SyntaxKind {
+    p.bump();
+    condition(p, help);
+    p.expect_semicolon();
+    kind
+}
+
+/// `"(" expr ")"`
+fn condition(p: &mut Parser, help: &str) {
+    if p.at(SyntaxKind::LeftParen) {
+        p.bump();
+        expressions::expression(p);
+        if !p.eat(SyntaxKind::RightParen) {
+            let help = match p.current() {
+                SyntaxKind::Equal => Some("write `==` to compare"),
+                _ => None,
+            };
+            p.missing("`)`", help);
+            p.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.starts_something_new() || p.at(SyntaxKind::LeftBrace));
+            p.eat(SyntaxKind::RightParen);
+        }
+    } else {
+        p.missing("`(`", Some(help));
+        expressions::optional_expression(p);
+    }
+}
+
+fn if_statement(p: &mut Parser) -> SyntaxKind {
+    p.bump();
+    condition(p, "`if` takes its condition in parentheses, `if (c) ..`");
+    expect_statement(p, "a statement");
+    if p.eat(SyntaxKind::ElseKeyword) {
+        expect_statement(p, "a statement");
+    }
+    SyntaxKind::IfStmt
+}
+
+fn for_statement(p: &mut Parser) -> SyntaxKind {
+    const HELP: &str = "a `for` is written `for i in 0..4 { .. }`, its end is excluded";
+    p.bump();
+    if p.at(SyntaxKind::LeftParen) {
+        p.expected("a name", Some(HELP.to_string()));
+        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+    } else {
+        p.expect_name("a name for the counter");
+        if p.expect_help(SyntaxKind::InKeyword, Some(HELP)) {
+            expressions::expression(p);
+            if p.expect_help(SyntaxKind::DotDot, Some(HELP)) {
+                expressions::expression(p);
+            }
+        }
+    }
+    expect_block(p, "the body of a `for` is a block");
+    SyntaxKind::ForStmt
+}
+
+fn match_statement(p: &mut Parser) -> SyntaxKind {
+    p.bump();
+    expressions::expression(p);
+    let opening = p.current_span();
+    if !p.expect_help(SyntaxKind::LeftBrace, Some("a `match` is written `match e { pattern => statement .. }`")) {
+        return SyntaxKind::MatchStmt;
+    }
+    while !p.at(SyntaxKind::RightBrace) && !p.at_end() && !items::at_certain_item(p) {
+        let before = p.position;
+        let marker = p.start();
+        if patterns::pattern(p) {
+            if p.expect_help(SyntaxKind::FatArrow, Some("an arm is written `pattern => statement`")) {
+                expect_statement(p, "a statement");
+            } else {
+                p.skip_until(|p| p.at(SyntaxKind::FatArrow) || p.at(SyntaxKind::Semicolon));
+                if p.eat(SyntaxKind::FatArrow) {
+                    expect_statement(p, "a statement");
+                } else {
+                    p.eat(SyntaxKind::Semicolon);
+                }
+            }
+            p.complete(marker, SyntaxKind::MatchArm);
+            if p.at(SyntaxKind::Comma) {
+                p.unexpected(
+                    "expected a pattern or `}`, found `,`".to_string(),
+                    Some("leave out the `,`: arms follow each other".to_string()),
+                );
+            }
+            continue;
+        }
+        p.abandon(marker);
+        p.expected("a pattern or `}`", None);
+        p.skip_until(|p| p.at(SyntaxKind::FatArrow) || p.at(SyntaxKind::Semicolon) || p.starts_something_new());
+        if p.eat(SyntaxKind::FatArrow) {
+            statement(p);
+        } else {
+            p.eat(SyntaxKind::Semicolon);
+        }
+        if p.position == before {
+            p.bump_error();
+        }
+    }
+    p.close(opening, "this `match`");
+    SyntaxKind::MatchStmt
+}
+
+/// `comm`, behind `idle` if that was written.
+fn communicate(p: &mut Parser) -> SyntaxKind {
+    match p.current() {
+        SyntaxKind::PriKeyword | SyntaxKind::AltKeyword => {
+            p.eat(SyntaxKind::PriKeyword);
+            if p.expect_help(SyntaxKind::AltKeyword, Some("`pri` stands before `alt` only")) {
+                alternatives(p);
+            }
+            SyntaxKind::AltStmt
+        }
+        _ => {
+            operation(p);
+            match p.current() {
+                SyntaxKind::Semicolon => p.bump(),
+                SyntaxKind::LeftBrace => {
+                    p.nested(block);
+                }
+                _ => {
+                    p.missing("`;` or `{`", None);
+                    if !p.starts_something_new() {
+                        recover(p);
+                    }
+                }
+            }
+            SyntaxKind::PlainStmt
+        }
+    }
+}
+
+/// `inop` or `outop`; the current token is `in` or `out`.
+fn operation(p: &mut Parser) {
+    let marker = p.start();
+    let kind = if p.at(SyntaxKind::InKeyword) { SyntaxKind::InOperation } else { SyntaxKind::OutOperation };
+    p.bump();
+    let help = match kind {
+        SyntaxKind::InOperation => "a receive is written `in(channel, pattern, ..)`",
+        _ => "a send is written `out(channel, value, ..)`",
+    };
+    if p.expect_help(SyntaxKind::LeftParen, Some(help)) {
+        p.expect_name("the name of a channel");
+        if p.eat(SyntaxKind::Comma) {
+            if p.at(SyntaxKind::RightParen) {
+                let what = if kind == SyntaxKind::InOperation { "a pattern" } else { "an expression" };
+                p.expected(what, Some("leave out the `,` if the channel carries no value".to_string()));
+            }
+            match kind {
+                SyntaxKind::InOperation => p.list(SyntaxKind::RightParen, "a pattern", patterns::pattern),
+                _ => p.list(SyntaxKind::RightParen, "an expression", expressions::optional_expression),
+            }
+        } else if !p.eat(SyntaxKind::RightParen) {
+            p.missing("`,` or `)`", None);
+            p.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.at(SyntaxKind::LeftBrace) || p.starts_something_new());
+            p.eat(SyntaxKind::RightParen);
+        }
+    }
+    p.complete(marker, kind);
+}
+
+/// `"{" { branch } ["else" block] "}"`
+fn alternatives(p: &mut Parser) {
+    let opening = p.current_span();
+    if !p.expect_help(SyntaxKind::LeftBrace, Some("an `alt` is written `alt { in(c, $x) { .. } out(d, e) { .. } }`")) {
+        return;
+    }
+    while !p.at(SyntaxKind::RightBrace) && !p.at_end() && !items::at_certain_item(p) {
+        match p.current() {
+            SyntaxKind::WhenKeyword | SyntaxKind::InKeyword | SyntaxKind::OutKeyword | SyntaxKind::AfterKeyword => {
+                branch(p);
+            }
+            SyntaxKind::ElseKeyword => {
+                p.bump();
+                expect_block(p, "`else` in an `alt` is written `else { .. }`");
+                if !p.at(SyntaxKind::RightBrace) && !p.at_end() {
+                    p.expected("`}`", Some("`else` stands behind all branches, once".to_string()));
+                }
+            }
+            SyntaxKind::Semicolon | SyntaxKind::Comma => {
+                let message = format!("expected a branch or `}}`, found {}", p.found());
+                p.unexpected(message, Some("branches follow each other without anything between".to_string()));
+            }
+            _ => {
+                p.expected("a branch or `}`", Some("a branch begins with `in`, `out`, `after` or `when`".to_string()));
+                let before = p.position;
+                p.skip_until(|p| {
+                    matches!(
+                        p.current(),
+                        SyntaxKind::WhenKeyword
+                            | SyntaxKind::InKeyword
+                            | SyntaxKind::OutKeyword
+                            | SyntaxKind::AfterKeyword
+                            | SyntaxKind::ElseKeyword
+                    )
+                });
+                if p.position == before {
+                    p.bump_error();
+                }
+            }
+        }
+    }
+    p.close(opening, "this `alt`");
+}
+
+/// `branch = ["when" "(" expr ")"] ( inop | outop | "after" "(" expr unit ")" ) block`
+fn branch(p: &mut Parser) {
+    let marker = p.start();
+    if p.at(SyntaxKind::WhenKeyword) {
+        let guard = p.start();
+        p.bump();
+        condition(p, "a guard is written `when (c)`");
+        p.complete(guard, SyntaxKind::Guard);
+    }
+    match p.current() {
+        SyntaxKind::InKeyword | SyntaxKind::OutKeyword => operation(p),
+        SyntaxKind::AfterKeyword => after(p),
+        _ => p.expected("`in`, `out` or `after`", None),
+    }
+    match p.current() {
+        SyntaxKind::LeftBrace => {
+            p.nested(block);
+        }
+        SyntaxKind::Semicolon => {
+            p.unexpected(
+                "expected `{`, found `;`".to_string(),
+                Some("every branch of an `alt` has a block: write `{ }`".to_string()),
+            );
+        }
+        _ => p.missing("`{`", Some("every branch of an `alt` has a block")),
+    }
+    p.complete(marker, SyntaxKind::Branch);
+}
+
+fn after(p: &mut Parser) {
+    const HELP: &str = "write `after (250 ms)`; the units are `ns`, `us`, `ms` and `s`";
+    let marker = p.start();
+    p.bump();
+    if p.expect_help(SyntaxKind::LeftParen, Some(HELP)) {
+        expressions::expression(p);
+        if p.at(SyntaxKind::Ident) && matches!(p.current_text(), "ns" | "us" | "ms" | "s") {
+            p.bump_as(SyntaxKind::UnitWord);
+        } else if p.at(SyntaxKind::Ident) {
+            p.unexpected(format!("`{}` is not a unit of time", p.current_text()), Some(HELP.to_string()));
+        } else if !p.text_at(p.position.saturating_sub(1)).ends_with('s') {
+            // `5ms` has been reported as a malformed number.
+            p.missing("a unit of time", Some(HELP));
+        }
+        p.expect(SyntaxKind::RightParen);
+    }
+    p.complete(marker, SyntaxKind::AfterOperation);
+}
+
+/// `lval asgop expr ";"`; the current token is its name.
+fn assignment(p: &mut Parser) -> SyntaxKind {
+    let from = p.position;
+    patterns::place(p);
+    let place = |p: &Parser| crate::literal::shorten(p.source(from, p.position - 1));
+    match p.current() {
+        SyntaxKind::Equal
+        | SyntaxKind::PlusEqual
+        | SyntaxKind::MinusEqual
+        | SyntaxKind::StarEqual
+        | SyntaxKind::SlashEqual
+        | SyntaxKind::PercentEqual
+        | SyntaxKind::AmpersandEqual
+        | SyntaxKind::PipeEqual
+        | SyntaxKind::CaretEqual
+        | SyntaxKind::LessLessEqual
+        | SyntaxKind::GreaterGreaterEqual => {
+            p.bump();
+            expressions::expression(p);
+            p.expect_semicolon();
+            return SyntaxKind::AssignStmt;
+        }
+        SyntaxKind::EqualEqual => {
+            let help = format!("write `{} = ..`", place(p));
+            p.unexpected("`==` compares and is not a statement".to_string(), Some(help));
+            expressions::optional_expression(p);
+            p.expect_semicolon();
+            return SyntaxKind::Error;
+        }
+        sign @ (SyntaxKind::Plus | SyntaxKind::Minus) if p.nth(1) == sign => {
+            let sign = p.current_text();
+            let help = format!("write `{} {sign}= 1`", place(p));
+            p.error_here(format!("there is no `{sign}{sign}`"), Some(help));
+        }
+        SyntaxKind::TagArrow => {
+            p.error_here("a tagged value is not a statement".to_string(), Some("send it or assign it".to_string()));
+        }
+        _ if p.starts_something_new() || p.at(SyntaxKind::Semicolon) => {
+            let what = place(p);
+            let help = format!("write `{what} = ..;` to assign, `{what}(..);` to call");
+            p.missing("an assignment or a call", Some(&help));
+        }
+        SyntaxKind::Ident if p.position == from + 1 => {
+            let word = p.text_at(from);
+            let help = match word {
+                "let" | "int" | "auto" => Some("a variable is declared with `var`".to_string()),
+                "loop" | "do" => {
+                    Some("loops are `while { .. }`, `while (c) ..` and `for i in a..b { .. }`".to_string())
+                }
+                _ => Some(format!("a variable is declared with `var {}: {word};`", p.current_text())),
+            };
+            p.expected("an assignment or a call", help);
+        }
+        SyntaxKind::LeftBrace if matches!(p.text_at(from), "loop" | "do" | "forever") => {
+            p.expected("an assignment or a call", Some("an endless loop is `while { .. }`".to_string()));
+        }
+        SyntaxKind::LeftBrace if p.text_at(from) == "switch" || p.text_at(from) == "select" => {
+            p.expected("an assignment or a call", Some("use `match` for values, `alt` for channels".to_string()));
+        }
+        _ => p.expected("an assignment or a call", None),
+    }
+    if !p.starts_something_new() {
+        recover(p);
+    }
+    SyntaxKind::Error
+}
+
+/// Behind an error in a statement: skips to the end of the statement, as far as that can be told.
+fn recover(p: &mut Parser) {
+    p.skip_until(|p| {
+        p.at(SyntaxKind::Semicolon)
+            || p.at(SyntaxKind::LeftBrace)
+            || (p.starts_something_new() && starts_statement(p.current()))
+    });
+    if !p.eat(SyntaxKind::Semicolon) && p.at(SyntaxKind::LeftBrace) {
+        p.nested(block);
+    }
+}
+
+fn starts_statement(kind: SyntaxKind) -> bool {
+    matches!(
+        kind,
+        SyntaxKind::Ident
+            | SyntaxKind::Hash
+            | SyntaxKind::VarKeyword
+            | SyntaxKind::ConstKeyword
+            | SyntaxKind::ConstantKeyword
+            | SyntaxKind::IfKeyword
+            | SyntaxKind::WhileKeyword
+            | SyntaxKind::ForKeyword
+            | SyntaxKind::MatchKeyword
+            | SyntaxKind::BreakKeyword
+            | SyntaxKind::ContinueKeyword
+            | SyntaxKind::YieldKeyword
+            | SyntaxKind::ReturnKeyword
+            | SyntaxKind::ExitKeyword
+            | SyntaxKind::AssertKeyword
+            | SyntaxKind::InKeyword
+            | SyntaxKind::OutKeyword
+            | SyntaxKind::AltKeyword
+            | SyntaxKind::PriKeyword
+            | SyntaxKind::ElseKeyword
+    )
+}
+
+/// No statement begins here: says so, and skips what is there.
+fn not_a_statement(p: &mut Parser) {
+    let help = match p.current() {
+        kind if types::is_int_type(kind) || kind == SyntaxKind::BoolKeyword => match p.nth(1) {
+            SyntaxKind::Ident => {
+                let name = p.text_at(p.position + 1);
+                Some(format!("a variable is declared with `var {name}: {};`", p.current_text()))
+            }
+            _ => Some("a variable is declared with `var`".to_string()),
+        },
+        SyntaxKind::AfterKeyword | SyntaxKind::WhenKeyword => Some("it is part of an `alt`".to_string()),
+        SyntaxKind::Dollar => Some("`$` declares a name in a pattern; elsewhere use `var`".to_string()),
+        _ => None,
+    };
+    p.expected("a statement", help);
+    let before = p.position;
+    recover(p);
+    if p.position == before && !p.at(SyntaxKind::RightBrace) {
+        p.bump_error();
+    }
+}

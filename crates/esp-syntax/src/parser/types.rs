@@ -1,0 +1,166 @@
+//! `type` and `vtype`.
+
+use super::Parser;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::tree::SyntaxKind;
+
+/// Whether a token is the name of an integer type.
+pub(super) fn is_int_type(kind: SyntaxKind) -> bool {
+    matches!(
+        kind,
+        SyntaxKind::IntKeyword
+            | SyntaxKind::U8Keyword
+            | SyntaxKind::U16Keyword
+            | SyntaxKind::U32Keyword
+            | SyntaxKind::U64Keyword
+            | SyntaxKind::I8Keyword
+            | SyntaxKind::I16Keyword
+            | SyntaxKind::I32Keyword
+            | SyntaxKind::I64Keyword
+    )
+}
+
+/// `type`, where `#` has no place. False if none begins here; then nothing was taken or reported.
+pub(super) fn ty(p: &mut Parser) -> bool {
+    if p.at(SyntaxKind::Hash) {
+        p.report(
+            Diagnostic::new(Code::E0307, p.current_span(), "`#` is allowed only on a variable")
+                .help("messages and parts are immutable; use `freeze`"),
+        );
+        p.bump_error();
+    }
+    p.nested(immutable).unwrap_or(true)
+}
+
+/// `vtype = ["#"] type`
+pub(super) fn value_type(p: &mut Parser) -> bool {
+    let marker = p.start();
+    let mutable = p.eat(SyntaxKind::Hash);
+    if p.nested(immutable).unwrap_or(true) || mutable {
+        p.complete(marker, SyntaxKind::ValueType);
+        return true;
+    }
+    p.abandon(marker);
+    false
+}
+
+/// A type that must stand here.
+pub(super) fn expect_type(p: &mut Parser) {
+    if !ty(p) {
+        missing_type(p);
+    }
+}
+
+/// A type, with or without `#`, that must stand here.
+pub(super) fn expect_value_type(p: &mut Parser) {
+    if !value_type(p) {
+        missing_type(p);
+    }
+}
+
+fn missing_type(p: &mut Parser) {
+    p.expected(
+        "a type",
+        Some("a type is `int`, `u8` .. `i64`, `bool`, `bytes[<=N]`, `array[N] of T`, `pid(P)` or a name".to_string()),
+    );
+}
+
+fn immutable(p: &mut Parser) -> bool {
+    let marker = p.start();
+    let kind = match p.current() {
+        kind if is_int_type(kind) => {
+            p.bump();
+            SyntaxKind::IntType
+        }
+        SyntaxKind::BoolKeyword => {
+            p.bump();
+            SyntaxKind::BoolType
+        }
+        SyntaxKind::Ident => {
+            p.bump();
+            SyntaxKind::NamedType
+        }
+        SyntaxKind::BytesKeyword => {
+            p.bump();
+            bound(p);
+            SyntaxKind::BytesType
+        }
+        SyntaxKind::PidKeyword => {
+            p.bump();
+            if p.expect(SyntaxKind::LeftParen) {
+                if p.at(SyntaxKind::RightParen) {
+                    p.expected("the name of a process", None);
+                }
+                p.list(SyntaxKind::RightParen, "the name of a process", |p| p.eat(SyntaxKind::Ident));
+            }
+            SyntaxKind::PidType
+        }
+        SyntaxKind::ArrayKeyword => {
+            p.bump();
+            if p.eat(SyntaxKind::LeftBracket) {
+                super::expressions::expression(p);
+                p.expect(SyntaxKind::RightBracket);
+            }
+            if !p.eat_word("of", SyntaxKind::OfWord) {
+                p.missing("`of`", None);
+            }
+            expect_type(p);
+            SyntaxKind::ArrayType
+        }
+        SyntaxKind::RecordKeyword => {
+            fields(p, SyntaxKind::RecordType, "a field, as in `size: int`");
+            SyntaxKind::RecordType
+        }
+        SyntaxKind::UnionKeyword => {
+            fields(p, SyntaxKind::UnionType, "a tag, as in `eos` or `send: sendT`");
+            SyntaxKind::UnionType
+        }
+        _ => {
+            p.abandon(marker);
+            return false;
+        }
+    };
+    p.complete(marker, kind);
+    true
+}
+
+fn bound(p: &mut Parser) {
+    const HELP: &str = "`bytes` needs its largest length, as in `bytes[<=1514]`";
+    if !p.at(SyntaxKind::LeftBracket) {
+        p.missing("`[`", Some(HELP));
+        return;
+    }
+    p.bump();
+    if !p.eat(SyntaxKind::LessEqual) {
+        p.expected("`<=`", Some(HELP.to_string()));
+    }
+    super::expressions::expression(p);
+    p.expect(SyntaxKind::RightBracket);
+}
+
+/// The braces of a record (every part has a type) or union (a part can go without).
+fn fields(p: &mut Parser, aggregate: SyntaxKind, what: &str) {
+    p.bump();
+    p.eat_word("of", SyntaxKind::OfWord);
+    if !p.expect(SyntaxKind::LeftBrace) {
+        return;
+    }
+    if p.at(SyntaxKind::RightBrace) {
+        p.expected(what, Some("at least one is needed".to_string()));
+    }
+    p.list(SyntaxKind::RightBrace, what, |p| {
+        if !p.at(SyntaxKind::Ident) {
+            return false;
+        }
+        let marker = p.start();
+        p.bump();
+        if p.at(SyntaxKind::Colon) {
+            p.bump();
+            expect_type(p);
+        } else if aggregate == SyntaxKind::RecordType {
+            p.missing("`:` and the field's type", None);
+        }
+        p.complete(marker, SyntaxKind::TypeField);
+        true
+    });
+}
