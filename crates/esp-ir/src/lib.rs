@@ -3,4 +3,7 @@
 //! Knows no back end and does no I/O.
 #![forbid(unsafe_code)]
 
+pub mod datum;
+mod instances;
 pub mod ir;
+pub mod world;

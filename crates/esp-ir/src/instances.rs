@@ -1,0 +1,45 @@
+//! Numbers and names of instances: an instance is one running process, and they are counted in order of text over
+//! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
+
+use crate::ir::{ProcessId, Program};
+
+impl Program {
+    /// How many instances run.
+    pub fn instance_count(&self) -> u32 {
+        self.processes.iter().map(|process| process.replicas).sum()
+    }
+
+    /// The number of a process's first replica.
+    pub fn first_instance(&self, process: ProcessId) -> u32 {
+        self.processes[..process.0 as usize].iter().map(|process| process.replicas).sum()
+    }
+
+    /// The instance of a process with this replica number, if there is one.
+    pub fn instance(&self, process: ProcessId, replica: i128) -> Option<u32> {
+        let replicas = self.processes.get(process.0 as usize)?.replicas;
+        (0..i128::from(replicas)).contains(&replica).then(|| self.first_instance(process) + replica as u32)
+    }
+
+    /// An instance's process and replica number, if there is such an instance.
+    pub fn process_of(&self, instance: u32) -> Option<(ProcessId, u32)> {
+        let mut first = 0;
+        for (index, process) in self.processes.iter().enumerate() {
+            if instance - first < process.replicas {
+                return Some((ProcessId(index as u32), instance - first));
+            }
+            first += process.replicas;
+        }
+        None
+    }
+
+    /// An instance's name as messages print it: `P`, or `P[2]` of a replicated process.
+    pub fn instance_name(&self, instance: u32) -> String {
+        match self.process_of(instance) {
+            Some((process, replica)) => {
+                let process = &self.processes[process.0 as usize];
+                if process.replicated { format!("{}[{replica}]", process.name) } else { process.name.to_string() }
+            }
+            None => format!("instance {instance}"),
+        }
+    }
+}
