@@ -15,6 +15,11 @@
 //! branch of an `alt`, the `if` of a pattern) is a *region*: blocks reached only from a [`Wait`], without effects
 //! on anything but the region's own values, slots of the branch and new objects, whose paths end in
 //! [`Terminator::Result`]. Values that dominate the wait may be used in it; its own values may not be used outside.
+//!
+//! **Counts in regions.** A guard or condition leaves counts as it finds them. A payload region may allocate, retain
+//! and release its own objects, and move counts that the instance holds into the message. All that takes effect when
+//! the message is taken; a run whose message is not taken, or that faults, leaves no trace: new objects are free
+//! again, added counts are gone. A region never removes the last count of an object that was there before it.
 
 pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,

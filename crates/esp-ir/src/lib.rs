@@ -6,4 +6,5 @@
 pub mod datum;
 mod instances;
 pub mod ir;
+pub mod lower;
 pub mod world;

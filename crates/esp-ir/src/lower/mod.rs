@@ -1,0 +1,278 @@
+//! From the checked program to the flow IR. Evaluation order, conversions and control flow are written out; counts of
+//! boxed objects are placed by liveness (reference, section 6). Knows no optimisation: what runs is what was written.
+//!
+//! ```text
+//!   statement, choice, communicate, expression     source constructs, one file each
+//!   builder                                        blocks and SSA values as they are made
+//!   tidy                                           block parameters that always have one value, chains of jumps
+//!   counts                                         where counts begin, move and end
+//! ```
+
+mod builder;
+mod choice;
+mod communicate;
+mod counts;
+mod expression;
+mod statement;
+mod tidy;
+mod visit;
+
+use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
+use builder::Builder;
+use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
+use quaject_esp_syntax::span::{SourceMap, Span};
+use quaject_esp_syntax::types::Aggregate;
+use rustc_hash::FxHashMap;
+
+/// Lowers a program that analysis found free of errors.
+pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
+    let mut context = Context {
+        program,
+        sources,
+        types: program.types.clone(),
+        counted: FxHashMap::default(),
+        optional: FxHashMap::default(),
+        free_functions: functions_that_ask_free(program),
+    };
+    let functions = program.functions.iter().map(|function| lower_function(&mut context, function)).collect();
+    let processes = program.processes.iter().map(|process| lower_process(&mut context, process)).collect();
+    let channels = program.channels.iter().map(|channel| lower_channel(&context, channel)).collect();
+    let externs = program.externs.iter().map(|function| ir::Extern {
+        name: function.name.clone(),
+        purity: function.purity,
+        parameters: function.parameters.iter().map(|(_, ty, mutability)| (*ty, *mutability)).collect(),
+        result: function.result,
+    });
+    ir::Program {
+        files: sources.files().iter().map(|file| file.name.clone()).collect(),
+        memory: program.memory,
+        channels,
+        interfaces: program.interfaces.iter().map(lower_interface).collect(),
+        externs: externs.collect(),
+        functions,
+        processes,
+        types: context.types,
+    }
+}
+
+/// What all bodies share.
+struct Context<'p> {
+    program: &'p hir::Program,
+    sources: &'p SourceMap,
+    types: TypeTable,
+    counted: FxHashMap<TypeId, bool>,
+    optional: FxHashMap<TypeId, TypeId>,
+    /// Pure functions that ask `free(T)`, themselves or through others.
+    free_functions: Vec<bool>,
+}
+
+impl Context<'_> {
+    fn location(&self, span: Span) -> Location {
+        if span == Span::default() {
+            return Location::default();
+        }
+        let start = self.sources.start(span);
+        Location { file: span.file.0, line: start.line, column: start.column }
+    }
+
+    /// Whether values of this type are, or hold, references to boxed objects.
+    fn counted(&mut self, ty: TypeId) -> bool {
+        if let Some(known) = self.counted.get(&ty) {
+            return *known;
+        }
+        let counted = match self.types.get(ty).clone() {
+            Type::Boxed(_) => true,
+            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => false,
+            Type::Array { length: _, element } => self.counted(element),
+            Type::Record(id) | Type::Union(id) => {
+                let parts = self.types.aggregate(id).parts.clone();
+                parts.into_iter().any(|(_, ty)| ty.is_some_and(|ty| self.counted(ty)))
+            }
+        };
+        self.counted.insert(ty, counted);
+        counted
+    }
+
+    /// A union of nothing and a value of this type.
+    fn optional(&mut self, ty: TypeId) -> TypeId {
+        if let Some(known) = self.optional.get(&ty) {
+            return *known;
+        }
+        let parts = vec![("none".into(), None), ("some".into(), Some(ty))];
+        let id = self.types.add_aggregate(Aggregate { name: None, parts });
+        let optional = self.types.intern(Type::Union(id));
+        self.optional.insert(ty, optional);
+        optional
+    }
+}
+
+fn lower_channel(context: &Context<'_>, channel: &hir::Channel) -> ir::Channel {
+    ir::Channel {
+        name: channel.name.clone(),
+        payload: channel.payload.clone(),
+        boundary: channel.boundary,
+        sharing: channel.sharing,
+        policy: channel.policy,
+        driver: channel.driver.clone(),
+        location: context.location(channel.span),
+    }
+}
+
+fn lower_function<'p>(context: &mut Context<'p>, function: &'p hir::Function) -> ir::Function {
+    let parameters = &function.locals[..function.parameters as usize];
+    ir::Function {
+        name: function.name.clone(),
+        parameters: parameters.iter().map(|parameter| parameter.ty).collect(),
+        result: function.result,
+        body: lower_body(context, &function.locals, function.parameters, &function.body, BodyKind::Function),
+        location: context.location(function.span),
+    }
+}
+
+fn lower_process<'p>(context: &mut Context<'p>, process: &'p hir::Process) -> ir::Process {
+    let sites = process.sites.iter().map(|site| ir::Site {
+        channel: site.channel,
+        direction: site.direction,
+        location: context.location(site.span),
+    });
+    ir::Process {
+        name: process.name.clone(),
+        replicas: process.replicas,
+        replicated: process.replicated,
+        labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
+        sites: sites.collect(),
+        body: lower_body(context, &process.locals, 0, &process.body, BodyKind::Process),
+        location: context.location(process.span),
+    }
+}
+
+/// What the end of the text means.
+#[derive(Clone, Copy)]
+enum BodyKind {
+    Process,
+    Function,
+}
+
+fn lower_body<'p>(
+    context: &mut Context<'p>,
+    locals: &'p [Local],
+    parameters: u32,
+    statements: &'p [Stmt],
+    kind: BodyKind,
+) -> Body {
+    let mut builder = Builder::new(context, locals, parameters);
+    builder.statements(statements);
+    if builder.is_reachable() {
+        let end = match kind {
+            BodyKind::Process => Terminator::End,
+            // Analysis proved that every path returns.
+            BodyKind::Function => Terminator::Fault(Fault::Assert),
+        };
+        builder.end(end, Span::default());
+    }
+    let mut raw = builder.body;
+    tidy::drop_unreachable(&mut raw);
+    tidy::drop_trivial_parameters(&mut raw);
+    let body = counts::place_counts(context, raw);
+    tidy::merge_and_number(body)
+}
+
+fn lower_interface(interface: &hir::Interface) -> ir::Interface {
+    let entries = interface.entries.iter().map(|entry| ir::InterfaceEntry {
+        name: entry.name.clone(),
+        parameters: entry.locals.iter().map(|local| (local.name.clone(), local.ty)).collect(),
+        patterns: entry.patterns.iter().map(interface_pattern).collect(),
+    });
+    ir::Interface { name: interface.name.clone(), channel: interface.channel, entries: entries.collect() }
+}
+
+fn interface_pattern(pattern: &hir::Pattern) -> Pattern {
+    match &pattern.kind {
+        PatternKind::Declare(local) => Pattern::Bind(Bind::Parameter(local.0)),
+        PatternKind::Constant(constant) => Pattern::Constant(*constant),
+        PatternKind::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
+        PatternKind::Tag(tag, payload) => {
+            Pattern::Tag(*tag, payload.as_ref().map(|payload| Box::new(interface_pattern(payload))))
+        }
+        PatternKind::Record(parts) => Pattern::Record(parts.iter().map(interface_pattern).collect()),
+        PatternKind::Array(parts) => Pattern::Array(parts.iter().map(interface_pattern).collect()),
+        // The world outside has neither variables nor an id of its own.
+        PatternKind::Any | PatternKind::Assign(_) | PatternKind::OwnId | PatternKind::Equal(_) => Pattern::Any,
+    }
+}
+
+/// For each pure function, whether it or one it calls asks `free(T)`.
+fn functions_that_ask_free(program: &hir::Program) -> Vec<bool> {
+    let mut facts: Vec<(bool, Vec<usize>)> = Vec::new();
+    for function in &program.functions {
+        let mut asks = false;
+        let mut calls = Vec::new();
+        for_each_expression(&function.body, &mut |expr| {
+            expression::any(expr, &mut |part| {
+                match &part.kind {
+                    ExprKind::FreeObjects(_) => asks = true,
+                    ExprKind::CallFn(callee, _) => calls.push(callee.0 as usize),
+                    _other => {}
+                }
+                false
+            });
+        });
+        facts.push((asks, calls));
+    }
+    let mut result: Vec<bool> = facts.iter().map(|(asks, _)| *asks).collect();
+    loop {
+        let next: Vec<bool> =
+            facts.iter().map(|(asks, calls)| *asks || calls.iter().any(|callee| result[*callee])).collect();
+        if next == result {
+            return result;
+        }
+        result = next;
+    }
+}
+
+/// Calls `visit` on the outermost expressions of the statements a pure function may hold.
+fn for_each_expression(statements: &[Stmt], visit: &mut dyn FnMut(&hir::Expr)) {
+    use hir::StmtKind;
+    for statement in statements {
+        match &statement.kind {
+            StmtKind::Label(_)
+            | StmtKind::Declare(_)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Yield
+            | StmtKind::Communicate(_)
+            | StmtKind::Call(..)
+            | StmtKind::Link(_)
+            | StmtKind::Unlink(_) => {}
+            StmtKind::Block(inner) => for_each_expression(inner, visit),
+            StmtKind::If(condition, yes, no) => {
+                visit(condition);
+                for_each_expression(yes, visit);
+                for_each_expression(no, visit);
+            }
+            StmtKind::While(condition, inner) => {
+                condition.iter().for_each(&mut *visit);
+                for_each_expression(inner, visit);
+            }
+            StmtKind::For(_, start, end, inner) => {
+                visit(start);
+                visit(end);
+                for_each_expression(inner, visit);
+            }
+            StmtKind::Match(scrutinee, arms) => {
+                visit(scrutinee);
+                for (pattern, inner) in arms {
+                    pattern.condition.iter().for_each(|condition| visit(condition));
+                    for_each_expression(inner, visit);
+                }
+            }
+            StmtKind::Return(value) | StmtKind::Exit(value) | StmtKind::Assert(value) => visit(value),
+            StmtKind::CallFn(callee, arguments) => {
+                arguments.iter().for_each(&mut *visit);
+                let call = ExprKind::CallFn(*callee, Vec::new());
+                visit(&hir::Expr { kind: call, ty: TypeTable::ERROR, span: statement.span });
+            }
+            StmtKind::Assign(_, value) | StmtKind::Update { place: _, operator: _, value, ty: _ } => visit(value),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
+
+use crate::ir::{
+    Base, BinaryOp, Branch, Edge, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Slot, Step,
+    Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
+};
+
+/// Calls `visit` on every value a place reads: its base and its indices.
+pub(super) fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
+    match &mut place.base {
+        Base::Slot(_) => {}
+        Base::Object(value) => visit(value),
+    }
+    for step in &mut place.path {
+        match step {
+            Step::Element(value) => visit(value),
+            Step::Field(_) | Step::Payload(_) => {}
+        }
+    }
+}
+
+/// Calls `visit` on every value an operand reads.
+pub(super) fn operand_values(operand: &mut Operand, visit: &mut dyn FnMut(&mut Value)) {
+    match operand {
+        Operand::Value(value) => visit(value),
+        Operand::Place(place) => place_values(place, visit),
+    }
+}
+
+/// Calls `visit` on every value an instruction reads.
+pub(super) fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
+    match op {
+        Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
+        Op::Unary(_, value)
+        | Op::Convert(value)
+        | Op::InstanceOf(_, value)
+        | Op::ReplicaNumber(value)
+        | Op::IsUnique(value) => visit(value),
+        Op::Binary(_, left, right) => {
+            visit(left);
+            visit(right);
+        }
+        Op::Load(place) | Op::SetBytes(place, _) | Op::SetTag(place, _) | Op::Tag(place) | Op::Length(place) => {
+            place_values(place, visit);
+        }
+        Op::Store(place, value) | Op::SetLength(place, value) => {
+            place_values(place, visit);
+            visit(value);
+        }
+        Op::Copy { to, from } | Op::Append { to, from } => {
+            place_values(to, visit);
+            place_values(from, visit);
+        }
+        Op::Fill(place, operand) => {
+            place_values(place, visit);
+            operand_values(operand, visit);
+        }
+        Op::CopySlice { to, from, start, end } | Op::StoreSlice { to, from, start, end } => {
+            place_values(to, visit);
+            place_values(from, visit);
+            start.iter_mut().for_each(&mut *visit);
+            end.iter_mut().for_each(visit);
+        }
+        Op::LoadNumber { from, offset, bits: _, order: _ } => {
+            place_values(from, visit);
+            visit(offset);
+        }
+        Op::LoadBits { from, offset, field: _ } => {
+            place_values(from, visit);
+            visit(offset);
+        }
+        Op::StoreNumber { to, offset, bits: _, order: _, value } | Op::StoreBits { to, offset, field: _, value } => {
+            place_values(to, visit);
+            visit(offset);
+            visit(value);
+        }
+        Op::Equal(left, right) => {
+            operand_values(left, visit);
+            operand_values(right, visit);
+        }
+        Op::CallFunction { function: _, arguments, to } | Op::CallExtern { function: _, arguments, to } => {
+            arguments.iter_mut().for_each(|argument| operand_values(argument, visit));
+            to.iter_mut().for_each(|place| place_values(place, visit));
+        }
+        Op::Retain(operand) | Op::Release(operand) => operand_values(operand, visit),
+    }
+}
+
+/// Calls `visit` on every value a terminator reads, edge arguments included.
+pub(super) fn terminator_values(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut Value)) {
+    match terminator {
+        Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
+        Terminator::Branch { condition, then: _, otherwise: _ } => visit(condition),
+        Terminator::Switch { value, cases: _, default: _ } => visit(value),
+        Terminator::Wait(wait) => wait_values(wait, visit),
+        Terminator::Return(operand) => operand_values(operand, visit),
+        Terminator::Result(passed) => passed.iter_mut().for_each(|p| operand_values(&mut p.operand, visit)),
+        Terminator::Exit(value) => visit(value),
+    }
+    for edge in edges_mut(terminator) {
+        edge.arguments.iter_mut().for_each(&mut *visit);
+    }
+}
+
+fn wait_values(wait: &mut Wait, visit: &mut dyn FnMut(&mut Value)) {
+    for branch in &mut wait.branches {
+        match &mut branch.guard {
+            Guard::Value(value) => visit(value),
+            Guard::Open | Guard::Region(_) => {}
+        }
+        match &mut branch.operation {
+            Operation::In { site: _, channel: _, patterns, condition: _ } => {
+                patterns.iter_mut().for_each(|pattern| pattern_operands(pattern, &mut |o| operand_values(o, visit)));
+            }
+            Operation::Out { site: _, channel: _, payload } => match payload {
+                Payload::Ready(passed) => passed.iter_mut().for_each(|p| operand_values(&mut p.operand, visit)),
+                Payload::Region(_) => {}
+            },
+            Operation::After { amount, unit_ns: _ } => visit(amount),
+        }
+    }
+}
+
+/// Calls `visit` on the operands of the `==` in a pattern.
+pub(super) fn pattern_operands(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut Operand)) {
+    match pattern {
+        Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
+        Pattern::Equal(operand) => visit(operand),
+        Pattern::Tag(_, payload) => payload.iter_mut().for_each(|p| pattern_operands(p, visit)),
+        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter_mut().for_each(|p| pattern_operands(p, visit)),
+    }
+}
+
+/// The edges of a terminator. Those of a `wait` are no [`Edge`]s; see [`wait_targets`].
+pub(super) fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
+    match terminator {
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Branch { condition: _, then, otherwise } => vec![then, otherwise],
+        Terminator::Switch { value: _, cases, default } => {
+            cases.iter_mut().map(|(_, edge)| edge).chain(std::iter::once(default)).collect()
+        }
+        Terminator::Wait(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => Vec::new(),
+    }
+}
+
+/// Every block a wait names: regions, `then` blocks and `else`.
+pub(super) fn wait_targets(wait: &mut Wait) -> Vec<&mut crate::ir::BlockId> {
+    let mut targets = Vec::new();
+    for Branch { guard, operation, then, location: _ } in &mut wait.branches {
+        match guard {
+            Guard::Region(block) => targets.push(block),
+            Guard::Open | Guard::Value(_) => {}
+        }
+        match operation {
+            Operation::In { site: _, channel: _, patterns: _, condition } => targets.extend(condition.as_mut()),
+            Operation::Out { site: _, channel: _, payload: Payload::Region(block) } => targets.push(block),
+            Operation::Out { site: _, channel: _, payload: Payload::Ready(_) }
+            | Operation::After { amount: _, unit_ns: _ } => {}
+        }
+        targets.push(then);
+    }
+    targets.extend(wait.otherwise.as_mut());
+    targets
+}
+
+/// The type of what a place leads to.
+pub(super) fn place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> TypeId {
+    let mut ty = match place.base {
+        Base::Slot(slot) => slots[slot.0 as usize].ty,
+        Base::Object(value) => match types.get(values[value.0 as usize].ty) {
+            Type::Boxed(pool) => types.pool(*pool).content,
+            other => unreachable!("only boxed objects are bases of places, not {other:?}"),
+        },
+    };
+    for step in &place.path {
+        ty = step_type(types, ty, step);
+    }
+    ty
+}
+
+fn step_type(types: &TypeTable, ty: TypeId, step: &Step) -> TypeId {
+    match (step, types.get(ty)) {
+        (Step::Field(part) | Step::Payload(part), Type::Record(id) | Type::Union(id)) => {
+            types.aggregate(*id).parts[*part as usize].1.expect("only parts that have a type are reached")
+        }
+        (Step::Element(_), Type::Array { length: _, element }) => *element,
+        (Step::Element(_), Type::Bytes { bound: _ }) => TypeTable::U8,
+        (step, other) => unreachable!("{step:?} does not lead into {other:?}"),
+    }
+}
+
+/// The operator of the flow IR for one that has no control flow.
+pub(super) fn binary_op(operator: quaject_esp_syntax::hir::BinaryOperator) -> BinaryOp {
+    use quaject_esp_syntax::hir::BinaryOperator;
+    match operator {
+        BinaryOperator::Multiply => BinaryOp::Multiply,
+        BinaryOperator::Divide => BinaryOp::Divide,
+        BinaryOperator::Remainder => BinaryOp::Remainder,
+        BinaryOperator::Add => BinaryOp::Add,
+        BinaryOperator::Subtract => BinaryOp::Subtract,
+        BinaryOperator::ShiftLeft => BinaryOp::ShiftLeft,
+        BinaryOperator::ShiftRight => BinaryOp::ShiftRight,
+        BinaryOperator::BitAnd | BinaryOperator::And => BinaryOp::BitAnd,
+        BinaryOperator::BitXor => BinaryOp::BitXor,
+        BinaryOperator::BitOr | BinaryOperator::Or => BinaryOp::BitOr,
+        BinaryOperator::Equal => BinaryOp::Equal,
+        BinaryOperator::NotEqual => BinaryOp::NotEqual,
+        BinaryOperator::Less => BinaryOp::Less,
+        BinaryOperator::LessEqual => BinaryOp::LessEqual,
+        BinaryOperator::Greater => BinaryOp::Greater,
+        BinaryOperator::GreaterEqual => BinaryOp::GreaterEqual,
+    }
+}
+
+/// A value passed as its giver keeps it, before counts are placed.
+pub(super) fn passed(operand: Operand) -> Passed {
+    Passed { operand, transfer: crate::ir::Transfer::Keep }
+}
