@@ -1,6 +1,9 @@
 //! What the compiler has to say: stable code, place, cause, way out. Rendering lives in the submodules;
 //! finding the faults does not.
 
+pub mod explain;
+pub mod render;
+
 use crate::span::Span;
 
 macro_rules! codes {

@@ -294,7 +294,8 @@ impl Lexer<'_> {
                 '`' => "write `\"` around strings and `'` around characters",
                 _ => "outside comments and strings a program is written in ASCII",
             };
-            (format!("`{shown}` has no meaning in ESP"), help.to_string())
+            let shown = if first == '`' { "a backtick".to_string() } else { format!("`{shown}`") };
+            (format!("{shown} has no meaning in ESP"), help.to_string())
         };
         self.report(Diagnostic::new(Code::E0101, self.span(start), message).help(help));
         SyntaxKind::ErrorToken

@@ -43,6 +43,12 @@ pub(super) fn expression(p: &mut Parser) {
     parse(p);
 }
 
+/// `expr` as an element of a list; reports it if there is none.
+pub(super) fn listed(p: &mut Parser) -> bool {
+    expression(p);
+    true
+}
+
 /// `expr`. False if none begins here; then nothing was taken or reported.
 pub(super) fn optional_expression(p: &mut Parser) -> bool {
     if !starts_expression(p.current()) {
@@ -341,7 +347,7 @@ fn missing(p: &mut Parser) -> Option<Completed> {
 /// `"(" [list(expr)] ")"`
 pub(super) fn arguments(p: &mut Parser) {
     p.bump();
-    p.list(SyntaxKind::RightParen, "an expression", optional_expression);
+    p.list(SyntaxKind::RightParen, "an expression", listed);
 }
 
 /// `"{" [list([ID ":"] expr)] "}"`
@@ -353,9 +359,8 @@ fn record(p: &mut Parser) -> SyntaxKind {
             p.bump();
             p.bump();
             expression(p);
-        } else if !optional_expression(p) {
-            p.abandon(marker);
-            return false;
+        } else {
+            expression(p);
         }
         p.complete(marker, SyntaxKind::RecordField);
         true
@@ -378,7 +383,7 @@ fn array(p: &mut Parser) -> SyntaxKind {
         return SyntaxKind::RepeatExpr;
     }
     if p.at(SyntaxKind::RightBracket) || p.eat(SyntaxKind::Comma) {
-        p.list(SyntaxKind::RightBracket, "an expression", optional_expression);
+        p.list(SyntaxKind::RightBracket, "an expression", listed);
     } else {
         p.missing("`,`, `;` or `]`", None);
         p.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.starts_something_new());

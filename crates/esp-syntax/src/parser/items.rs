@@ -213,6 +213,10 @@ fn channel(p: &mut Parser) {
     while p.at(SyntaxKind::Ident) {
         channel_attribute(p);
     }
+    if p.at(SyntaxKind::ExternKeyword) && matches!(p.nth(1), SyntaxKind::InKeyword | SyntaxKind::OutKeyword) {
+        p.unexpected("`extern` is not an attribute of a channel".to_string(), Some("write `external`".to_string()));
+        p.bump();
+    }
     if p.at(SyntaxKind::Equal) {
         let driver = p.start();
         p.bump();

@@ -370,7 +370,8 @@ impl<'t> Parser<'t> {
     // Errors.
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        let noise = self.gave_up || self.last_error == Some(self.position);
+        // The lexer has complained about a token that is none.
+        let noise = self.gave_up || self.last_error == Some(self.position) || self.at(SyntaxKind::ErrorToken);
         self.last_error = Some(self.position);
         if !noise && self.diagnostics.len() < MAX_DIAGNOSTICS {
             self.diagnostics.push(diagnostic);
@@ -477,8 +478,11 @@ impl<'t> Parser<'t> {
                 break;
             }
             let before = self.position;
-            if !element(self) {
+            let found = element(self);
+            if !found {
                 self.expected(what, None);
+            }
+            if !found || self.position == before {
                 self.skip_until(|p| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon));
             }
             if self.eat(SyntaxKind::Comma) {

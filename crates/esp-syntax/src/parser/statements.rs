@@ -187,12 +187,7 @@ fn statement_once(p: &mut Parser) -> bool {
                 p.bump_as(SyntaxKind::IdleWord);
                 communicate(p)
             }
-            SyntaxKind::LeftParen => {
-                p.bump();
-                expressions::arguments(p);
-                p.expect_semicolon();
-                SyntaxKind::CallStmt
-            }
+            SyntaxKind::LeftParen => call(p),
             _ => assignment(p),
         },
         _ => {
@@ -359,7 +354,7 @@ fn operation(p: &mut Parser) {
             }
             match kind {
                 SyntaxKind::InOperation => p.list(SyntaxKind::RightParen, "a pattern", patterns::pattern),
-                _ => p.list(SyntaxKind::RightParen, "an expression", expressions::optional_expression),
+                _ => p.list(SyntaxKind::RightParen, "an expression", expressions::listed),
             }
         } else if !p.eat(SyntaxKind::RightParen) {
             p.missing("`,` or `)`", None);
@@ -460,6 +455,24 @@ fn after(p: &mut Parser) {
         p.expect(SyntaxKind::RightParen);
     }
     p.complete(marker, SyntaxKind::AfterOperation);
+}
+
+/// `ID "(" [list(expr)] ")" ";"`
+fn call(p: &mut Parser) -> SyntaxKind {
+    let name = p.current_text();
+    p.bump();
+    expressions::arguments(p);
+    if p.at(SyntaxKind::LeftBrace) && matches!(name, "switch" | "select" | "loop" | "foreach" | "until") {
+        let help = match name {
+            "switch" | "select" => "use `match` for values, `alt` for channels",
+            _ => "loops are `while { .. }`, `while (c) ..` and `for i in a..b { .. }`",
+        };
+        p.error_here(format!("there is no statement `{name}`"), Some(help.to_string()));
+        p.skip_braces();
+        return SyntaxKind::Error;
+    }
+    p.expect_semicolon();
+    SyntaxKind::CallStmt
 }
 
 /// `lval asgop expr ";"`; the current token is its name.

@@ -158,7 +158,7 @@ fn fields(p: &mut Parser, aggregate: SyntaxKind, what: &str) {
             p.bump();
             expect_type(p);
         } else if aggregate == SyntaxKind::RecordType {
-            p.missing("`:` and the field's type", None);
+            p.missing("`:` and the field's type", Some("a field is written `size: int`"));
         }
         p.complete(marker, SyntaxKind::TypeField);
         true

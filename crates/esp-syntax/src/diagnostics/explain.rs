@@ -1,0 +1,1 @@
+//! What `qj explain CODE` says.
