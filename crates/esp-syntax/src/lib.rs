@@ -4,6 +4,7 @@
 
 pub mod ast;
 pub mod diagnostics;
+pub mod format;
 pub mod hir;
 pub mod lexer;
 pub mod literal;

@@ -1,0 +1,169 @@
+//! What stands between two tokens: nothing, a blank, or a place where a line may end.
+
+use crate::tree::{SyntaxKind, SyntaxNode};
+
+/// The space before a token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gap {
+    /// Nothing.
+    Nothing,
+    /// A blank.
+    Space,
+    /// A blank, or a new line if the list around is open.
+    Line,
+    /// Nothing, or a new line if the list around is open.
+    Soft,
+    /// Between statements or items: as `Line`, and an empty line stays.
+    Statement {
+        /// There is an empty line.
+        blank: bool,
+    },
+    /// Before the first statement: as `Line`.
+    First,
+    /// Behind the last statement: as `Line`.
+    Last,
+    /// A blank, or a new line if the next piece does not fit.
+    Fill,
+    /// A new line.
+    Hard,
+    /// An empty line.
+    HardBlank,
+}
+
+impl Gap {
+    /// Whether the author's empty lines stay before a comment that stands here.
+    pub(super) fn keeps_blank_before_comment(self) -> bool {
+        match self {
+            Gap::Statement { .. } | Gap::Last | Gap::Hard | Gap::HardBlank => true,
+            Gap::Nothing | Gap::Space | Gap::Line | Gap::Soft | Gap::First | Gap::Fill => false,
+        }
+    }
+
+    /// Whether the author's empty lines stay behind a comment that stands here.
+    pub(super) fn keeps_blank_behind_comment(self) -> bool {
+        match self {
+            Gap::Statement { .. } | Gap::First | Gap::Hard | Gap::HardBlank => true,
+            Gap::Nothing | Gap::Space | Gap::Line | Gap::Soft | Gap::Last | Gap::Fill => false,
+        }
+    }
+
+    /// With an empty line if `blank` says so and this is a place for one.
+    pub(super) fn with_blank(self, blank: bool) -> Gap {
+        match self {
+            Gap::Statement { .. } => Gap::Statement { blank },
+            Gap::Hard | Gap::HardBlank if blank => Gap::HardBlank,
+            Gap::Nothing
+            | Gap::Space
+            | Gap::Line
+            | Gap::Soft
+            | Gap::First
+            | Gap::Last
+            | Gap::Fill
+            | Gap::Hard
+            | Gap::HardBlank => self,
+        }
+    }
+
+    /// The gap behind a `/* */` on the same line.
+    pub(super) fn beside_comment(self) -> Gap {
+        match self {
+            Gap::Nothing => Gap::Space,
+            Gap::Soft => Gap::Line,
+            Gap::Space
+            | Gap::Line
+            | Gap::Statement { .. }
+            | Gap::First
+            | Gap::Last
+            | Gap::Fill
+            | Gap::Hard
+            | Gap::HardBlank => self,
+        }
+    }
+}
+
+/// The gap between two tokens that stand next to each other in a `parent`, lists and blocks aside.
+pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind) -> Gap {
+    use SyntaxKind as K;
+    match (parent, previous, next) {
+        (K::SourceFile, _, _) => Gap::Statement { blank: false },
+        // Operators at which a long line is broken.
+        (K::BinaryExpr, previous, _) if is_operator(previous) => Gap::Fill,
+        (K::ConditionalExpr, _, K::Question | K::Colon) => Gap::Fill,
+        (K::BinaryExpr | K::ConditionalExpr, _, _) => Gap::Space,
+        (_, _, K::Semicolon | K::Comma | K::RightParen | K::RightBracket | K::Colon) => Gap::Nothing,
+        (_, K::LeftParen | K::LeftBracket, _) => Gap::Nothing,
+        (K::FieldExpr | K::FieldStep | K::ModelPath, _, _) => Gap::Nothing,
+        (_, K::Hash | K::Dollar | K::At, _) => Gap::Nothing,
+        (K::UnaryExpr | K::LiteralPattern | K::EqualPattern | K::StatementRef | K::Label, _, _) => Gap::Nothing,
+        (_, K::DotDot, _) | (_, _, K::DotDot) => Gap::Nothing,
+        (K::BytesType, _, _) => Gap::Nothing,
+        (K::Repetition, previous, _) if previous != K::Comma => Gap::Nothing,
+        (K::Place | K::IndexStep | K::IndexExpr | K::ArrayType | K::Replica, _, K::LeftBracket | K::Dot) => {
+            Gap::Nothing
+        }
+        (K::Process | K::ModelEnvironment | K::ProcessIdExpr | K::FastPathProcess | K::YieldTo, _, K::LeftBracket) => {
+            Gap::Nothing
+        }
+        (
+            K::CallExpr
+            | K::CallStmt
+            | K::ConvertExpr
+            | K::Channel
+            | K::Interface
+            | K::InterfaceEntry
+            | K::Extern
+            | K::Fn
+            | K::PidType
+            | K::InOperation
+            | K::OutOperation
+            | K::ExitStmt
+            | K::AssertStmt,
+            _,
+            K::LeftParen,
+        ) => Gap::Nothing,
+        _ => Gap::Space,
+    }
+}
+
+fn is_operator(kind: SyntaxKind) -> bool {
+    use SyntaxKind as K;
+    matches!(
+        kind,
+        K::Star
+            | K::Slash
+            | K::Percent
+            | K::Plus
+            | K::Minus
+            | K::LessLess
+            | K::GreaterGreater
+            | K::Ampersand
+            | K::Caret
+            | K::Pipe
+            | K::EqualEqual
+            | K::BangEqual
+            | K::Less
+            | K::LessEqual
+            | K::Greater
+            | K::GreaterEqual
+            | K::AndAnd
+            | K::PipePipe
+    )
+}
+
+/// Whether lines after the first of a node are indented: expressions with operators, but not each part of one.
+pub(super) fn is_continued(node: &SyntaxNode) -> bool {
+    let operators = |kind| matches!(kind, SyntaxKind::BinaryExpr | SyntaxKind::ConditionalExpr);
+    operators(node.kind()) && !node.parent().is_some_and(|parent| operators(parent.kind()))
+}
+
+/// Whether a child is the statement that an `if`, `while` or arm governs, and not a block.
+pub(super) fn is_body(parent: SyntaxKind, child: &SyntaxNode, previous: Option<SyntaxKind>) -> bool {
+    let governs = match (parent, previous) {
+        (SyntaxKind::IfStmt, Some(SyntaxKind::RightParen)) => true,
+        (SyntaxKind::IfStmt, Some(SyntaxKind::ElseKeyword)) => child.kind() != SyntaxKind::IfStmt,
+        (SyntaxKind::WhileStmt, Some(SyntaxKind::RightParen)) => true,
+        (SyntaxKind::MatchArm, Some(SyntaxKind::FatArrow)) => true,
+        _ => false,
+    };
+    governs && child.kind() != SyntaxKind::Block
+}

@@ -1,0 +1,223 @@
+//! Prints what the layout wrote down, within a width: a group goes on one line if it fits, else it is open.
+//! After Oppen, "Prettyprinting" (1980), and Wadler, "A prettier printer". Knows nothing of ESP.
+
+/// No line is longer, where a line can be broken at all.
+const WIDTH: usize = 100;
+const INDENTATION: usize = 2;
+
+/// One step of printing.
+#[derive(Debug)]
+pub(super) enum Op {
+    /// A token.
+    Text(String),
+    /// A comment, which does not count for the width.
+    Comment(String),
+    /// A blank.
+    Space,
+    /// A new line if the innermost group is open, with an empty line before if `blank`; else `flat`.
+    Line { flat: &'static str, blank: bool },
+    /// A new line if the innermost group is open and the next piece does not fit; else a blank.
+    Fill,
+    /// A new line, which opens all groups around.
+    Hard { blank: bool },
+    /// Lines that begin from here on are indented further.
+    Indent,
+    /// Ends `Indent`.
+    Dedent,
+    /// As `Fill`, or `Hard`; if it ends the line what follows is indented.
+    BodyStart { hard: bool },
+    /// Ends `BodyStart`.
+    BodyEnd,
+    /// What follows is on one line or open, as a whole; always open if `force`.
+    GroupStart { force: bool },
+    /// Ends `GroupStart`.
+    GroupEnd,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Flat,
+    Open,
+}
+
+/// Prints a sequence of steps.
+pub(super) struct Printer<'o> {
+    ops: &'o [Op],
+    /// For each `GroupStart`: whether it must be open, because of what it holds.
+    forced: Vec<bool>,
+    text: String,
+    line: Line,
+    column: usize,
+    indent: usize,
+}
+
+/// Whether the current line has its indentation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Empty,
+    Begun,
+}
+
+impl Printer<'_> {
+    /// The text that the steps make; it ends with a line end unless it is empty.
+    pub(super) fn print(ops: &[Op]) -> String {
+        let mut printer =
+            Printer { ops, forced: forced(ops), text: String::new(), line: Line::Empty, column: 0, indent: 0 };
+        printer.run();
+        let mut text = printer.text;
+        text.truncate(text.trim_end().len());
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    fn run(&mut self) {
+        let mut modes = vec![Mode::Open];
+        let mut bodies = Vec::new();
+        for (index, op) in self.ops.iter().enumerate() {
+            let mode = *modes.last().expect("the outermost mode is never popped");
+            match op {
+                Op::Text(text) => self.write(text),
+                Op::Comment(text) => self.write(text),
+                Op::Space => self.write(" "),
+                Op::Line { flat, .. } if mode == Mode::Flat => self.write(flat),
+                Op::Line { blank, .. } => self.new_line(*blank),
+                Op::Fill if mode == Mode::Flat || self.fits(index + 1, 1, Stop::AtBreak) => self.write(" "),
+                Op::Fill => self.new_line(false),
+                Op::Hard { blank } => self.new_line(*blank),
+                Op::Indent => self.indent += INDENTATION,
+                Op::Dedent => self.indent -= INDENTATION,
+                Op::BodyStart { hard } => {
+                    let same_line = !hard && (mode == Mode::Flat || self.fits(index + 1, 1, Stop::AtBreak));
+                    bodies.push(same_line);
+                    if same_line {
+                        self.write(" ");
+                    } else {
+                        self.indent += INDENTATION;
+                        self.new_line(false);
+                    }
+                }
+                Op::BodyEnd => {
+                    let same_line = bodies.pop().expect("every body that ends has begun");
+                    if !same_line {
+                        self.indent -= INDENTATION;
+                    }
+                }
+                Op::GroupStart { .. } => {
+                    let flat = mode == Mode::Flat || (!self.forced[index] && self.fits(index, 0, Stop::AfterGroup));
+                    modes.push(if flat { Mode::Flat } else { Mode::Open });
+                }
+                Op::GroupEnd => {
+                    modes.pop();
+                }
+            }
+        }
+    }
+
+    /// Whether what follows fits on the line, `used` columns of it taken, up to where the line can end.
+    fn fits(&self, from: usize, used: usize, stop: Stop) -> bool {
+        let mut column = used
+            + match self.line {
+                Line::Empty => self.indent,
+                Line::Begun => self.column,
+            };
+        let mut depth = 0usize;
+        let mut stop = stop;
+        for (index, op) in self.ops.iter().enumerate().skip(from) {
+            let inside = depth > 0 && stop == Stop::AfterGroup;
+            match op {
+                Op::Text(text) => column += text.chars().count(),
+                Op::Comment(_) | Op::Indent | Op::Dedent | Op::BodyEnd => {}
+                Op::Space => column += 1,
+                Op::Line { flat, .. } if inside => column += flat.len(),
+                Op::Fill | Op::BodyStart { hard: false } if inside => column += 1,
+                Op::Line { .. } | Op::Fill | Op::BodyStart { .. } | Op::Hard { .. } => return true,
+                Op::GroupStart { .. } if stop == Stop::AtBreak && self.forced[index] => return true,
+                Op::GroupStart { .. } => depth += 1,
+                Op::GroupEnd => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        stop = Stop::AtBreak;
+                    }
+                }
+            }
+            if column > WIDTH {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.line == Line::Empty {
+            if text.trim().is_empty() {
+                return;
+            }
+            self.text.extend(std::iter::repeat_n(' ', self.indent));
+            self.column = self.indent;
+            self.line = Line::Begun;
+        }
+        self.text.push_str(text);
+        match text.rsplit_once('\n') {
+            Some((_, last)) => self.column = last.chars().count(),
+            None => self.column += text.chars().count(),
+        }
+    }
+
+    fn new_line(&mut self, blank: bool) {
+        while self.text.ends_with(' ') {
+            self.text.pop();
+        }
+        if !self.text.is_empty() {
+            self.text.push_str(if blank { "\n\n" } else { "\n" });
+        }
+        self.column = 0;
+        self.line = Line::Empty;
+    }
+}
+
+/// Where measuring ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// At the first place where the line can end.
+    AtBreak,
+    /// At the first such place behind the group that begins.
+    AfterGroup,
+}
+
+/// Which groups must be open because a line ends in them in any case.
+fn forced(ops: &[Op]) -> Vec<bool> {
+    let mut forced = vec![false; ops.len()];
+    let mut open = Vec::new();
+    for (index, op) in ops.iter().enumerate() {
+        let ends_line = match op {
+            Op::Hard { .. } => true,
+            Op::BodyStart { hard } => *hard,
+            Op::GroupStart { force } => {
+                open.push(index);
+                *force
+            }
+            Op::GroupEnd => {
+                let ended = open.pop();
+                // What forces a group forces those around it.
+                if let (Some(ended), Some(around)) = (ended, open.last()) {
+                    forced[*around] |= forced[ended];
+                }
+                false
+            }
+            Op::Text(_)
+            | Op::Comment(_)
+            | Op::Space
+            | Op::Line { .. }
+            | Op::Fill
+            | Op::Indent
+            | Op::Dedent
+            | Op::BodyEnd => false,
+        };
+        if ends_line && let Some(innermost) = open.last() {
+            forced[*innermost] = true;
+        }
+    }
+    forced
+}
