@@ -26,6 +26,9 @@ macro_rules! kinds {
                 $(SyntaxKind::$word,)* $(SyntaxKind::$node,)*
             ];
 
+            /// The reserved words, for editors and documents.
+            pub const RESERVED_WORDS: &[&str] = &[$($keyword_text,)*];
+
             /// The reserved word with this text.
             pub(crate) fn from_keyword(text: &str) -> Option<SyntaxKind> {
                 match text { $($keyword_text => Some(SyntaxKind::$keyword),)* _ => None }

@@ -158,14 +158,14 @@ fn match_arms() {
     check(
         "process p { match m {\nsend|>{$d,_}if d>0=>a=d;\nsend|>_=>{}\neos|>{}=>break;\n}\n}",
         expect![[r#"
-        process p {
-          match m {
-            send |> { $d, _ } if d > 0 => a = d;
-            send |> _ => { }
-            eos |> { } => break;
-          }
-        }
-    "#]],
+            process p {
+              match m {
+                send |> { $d, _ } if d > 0 => a = d;
+                send |> _ => { }
+                eos |> {} => break;
+              }
+            }
+        "#]],
     );
 }
 

@@ -90,6 +90,8 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
         (K::BinaryExpr, previous, _) if is_operator(previous) => Gap::Fill,
         (K::ConditionalExpr, _, K::Question | K::Colon) => Gap::Fill,
         (K::BinaryExpr | K::ConditionalExpr, _, _) => Gap::Space,
+        // `eos |> {}`: a value, not a block without statements.
+        (K::RecordExpr | K::RecordPattern, K::LeftBrace, K::RightBrace) => Gap::Nothing,
         (_, _, K::Semicolon | K::Comma | K::RightParen | K::RightBracket | K::Colon) => Gap::Nothing,
         (_, K::LeftParen | K::LeftBracket, _) => Gap::Nothing,
         (K::FieldExpr | K::FieldStep | K::ModelPath, _, _) => Gap::Nothing,
