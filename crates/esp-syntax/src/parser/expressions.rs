@@ -121,13 +121,16 @@ fn operators(p: &mut Parser, least: u8) -> Option<Completed> {
     let mut from = p.position;
     let mut left = unary(p)?;
     let mut comparison_before = None;
+    // One complaint about a chain is enough, and a missing operand is another mistake.
+    let mut chain_reported = false;
     while let Some(power) = binding(p.current()) {
         if power < least || p.gave_up {
             break;
         }
         if power == COMPARISON {
-            if let Some((first, operator)) = comparison_before {
+            if let Some((first, operator)) = comparison_before.filter(|_| !chain_reported) {
                 report_chain(p, first, operator);
+                chain_reported = true;
             }
             comparison_before = Some((from, p.position));
         }
@@ -137,7 +140,9 @@ fn operators(p: &mut Parser, least: u8) -> Option<Completed> {
         let right = p.nested(|p| operators(p, power + 1)).flatten();
         let height = left.height.max(right.map_or(0, |right| right.height));
         left = p.complete_around(marker, SyntaxKind::BinaryExpr, height);
+        chain_reported |= p.position == operator + 1;
         if power < COMPARISON {
+            chain_reported = false;
             comparison_before = None;
             from = operator + 1;
         }

@@ -207,8 +207,11 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The source text from the first to the last token of a range of positions.
+    /// The source text from the first to the last token of a range of positions; `..` if nothing stands there.
     fn source(&self, from: usize, to: usize) -> &'t str {
+        if from > to {
+            return "..";
+        }
         let (first, last) = (self.span_at(from), self.span_at(to));
         &self.text[first.start as usize..last.end as usize]
     }

@@ -1,17 +1,10 @@
 //! Bad input never panics or hangs, and every byte of it is in the tree.
 
+use crate::support::{PIECES, PROGRAMS};
 use proptest::prelude::*;
 use quaject_esp_syntax::ast::File;
 use quaject_esp_syntax::parser::{Parse, parse, parse_fast_paths};
 use quaject_esp_syntax::span::FileId;
-
-const PROGRAMS: [&str; 5] = [
-    include_str!("data/figure2.esp"),
-    include_str!("data/figure5.fp"),
-    include_str!("data/page_table.esp"),
-    include_str!("data/bounded_buffer.esp"),
-    include_str!("data/stop_and_wait.esp"),
-];
 
 fn check(text: &str) -> (Parse, File) {
     parse_fast_paths(FileId(0), text);
@@ -97,116 +90,7 @@ fn huge_literals_are_survived() {
 
 /// Pieces that mean something, thrown together without regard to the grammar.
 fn soup() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        "process",
-        "p",
-        "{",
-        "}",
-        "(",
-        ")",
-        "[",
-        "]",
-        "in",
-        "out",
-        "alt",
-        "pri",
-        "idle",
-        ";",
-        ",",
-        ":",
-        "=",
-        "==",
-        "=>",
-        "|>",
-        "#",
-        "#1",
-        "$x",
-        "$",
-        "@",
-        "?",
-        "..",
-        ".",
-        "1",
-        "010",
-        "'a'",
-        "\"s\"",
-        "if",
-        "else",
-        "while",
-        "for",
-        "match",
-        "when",
-        "after",
-        "ms",
-        "var",
-        "const",
-        "channel",
-        "type",
-        "record",
-        "union",
-        "array",
-        "of",
-        "bytes",
-        "<=",
-        "fn",
-        "->",
-        "extern",
-        "pure",
-        "fastpath",
-        "statement",
-        "start",
-        "follows",
-        "exit",
-        "yield",
-        "<=>",
-        "*",
-        "+",
-        "-",
-        "|",
-        "model",
-        "env",
-        "ltl",
-        "abstract",
-        "range",
-        "layout",
-        "le",
-        "pool",
-        "memory",
-        "auto",
-        "import",
-        "external",
-        "interface",
-        "policy",
-        "shared",
-        "_",
-        "true",
-        "return",
-        "break",
-        "assert",
-        "int",
-        "u8",
-        "pid",
-        "bool",
-        "// c\n",
-        "/* c */",
-        "\n",
-        " ",
-        "\\",
-        "\"",
-        "'",
-        "é",
-        "\u{0}",
-        "as",
-        "/",
-        "&&",
-        "<",
-        ">",
-        "!",
-        "~",
-        "^",
-        "<<=",
-        "1e5",
-    ]);
+    let piece = prop::sample::select(&PIECES[..]);
     prop::collection::vec((piece, prop::bool::ANY), 0..120).prop_map(|pieces| {
         pieces.into_iter().flat_map(|(piece, spaced)| [piece, if spaced { " " } else { "" }]).collect()
     })
@@ -228,6 +112,11 @@ proptest! {
     #[test]
     fn token_soup_is_survived(text in soup()) {
         check(&text);
+    }
+
+    #[test]
+    fn damaged_programs_are_survived(number in any::<u64>()) {
+        check(&crate::support::mutation(number));
     }
 
     #[test]

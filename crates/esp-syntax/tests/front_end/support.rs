@@ -1,5 +1,197 @@
-//! Random programs that follow the grammar (reference, section 2), and nothing but the grammar: their names and types
-//! make no sense.
+//! Random programs. Some follow the grammar (reference, section 2), and nothing but the grammar: their names and types
+//! make no sense. Others are made from programs by damaging them.
+
+use quaject_esp_syntax::ast::File;
+
+/// What the abstract syntax says, without places.
+pub(crate) fn meaning(file: &File) -> String {
+    let debug = format!("{file:?}");
+    let mut pieces = debug.split("Span { ");
+    let mut meaning = pieces.next().expect("there is always a first piece").to_string();
+    // A place is `Span { file: FileId(0), start: 1, end: 2 }`.
+    meaning.extend(pieces.filter_map(|piece| piece.split_once('}')).map(|(_, rest)| rest));
+    meaning
+}
+
+/// Programs to damage.
+pub(crate) const PROGRAMS: [&str; 5] = [
+    include_str!("../data/figure2.esp"),
+    include_str!("../data/figure5.fp"),
+    include_str!("../data/page_table.esp"),
+    include_str!("../data/bounded_buffer.esp"),
+    include_str!("../data/stop_and_wait.esp"),
+];
+
+/// Pieces that mean something somewhere.
+pub(crate) const PIECES: [&str; 96] = [
+    "process",
+    "p",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "in",
+    "out",
+    "alt",
+    "pri",
+    "idle",
+    ";",
+    ",",
+    ":",
+    "=",
+    "==",
+    "=>",
+    "|>",
+    "#",
+    "#1",
+    "$x",
+    "$",
+    "@",
+    "?",
+    "..",
+    ".",
+    "1",
+    "010",
+    "'a'",
+    "\"s\"",
+    "if",
+    "else",
+    "while",
+    "for",
+    "match",
+    "when",
+    "after",
+    "ms",
+    "var",
+    "const",
+    "channel",
+    "type",
+    "record",
+    "union",
+    "array",
+    "of",
+    "bytes",
+    "<=",
+    "fn",
+    "->",
+    "extern",
+    "pure",
+    "fastpath",
+    "statement",
+    "start",
+    "follows",
+    "exit",
+    "yield",
+    "<=>",
+    "*",
+    "+",
+    "-",
+    "|",
+    "model",
+    "env",
+    "ltl",
+    "abstract",
+    "range",
+    "layout",
+    "le",
+    "pool",
+    "memory",
+    "auto",
+    "import",
+    "external",
+    "interface",
+    "policy",
+    "shared",
+    "_",
+    "true",
+    "return",
+    "break",
+    "// c\n",
+    "/* c */",
+    "\n",
+    "\\",
+    "\"",
+    "'",
+    "é",
+    "\u{0}",
+    "<<=",
+    "1e5",
+    "18446744073709551615",
+    "-",
+];
+
+/// Damaged program number `number`.
+pub(crate) fn mutation(number: u64) -> String {
+    let mut writer =
+        Writer { random: (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, text: String::new(), budget: 0 };
+    for _ in 0..4 {
+        writer.below(2);
+    }
+    let mut text = match writer.below(8) {
+        0 => String::new(),
+        1..=4 => PROGRAMS[writer.below(PROGRAMS.len())].to_string(),
+        _ => {
+            let size = writer.below(120) as u32;
+            program(number, size)
+        }
+    };
+    for _ in 0..writer.below(8) {
+        writer.damage(&mut text);
+    }
+    text
+}
+
+fn boundary(text: &str, mut index: usize) -> usize {
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+impl Writer {
+    fn place_in(&mut self, text: &str) -> usize {
+        let index = self.below(text.len() + 1);
+        boundary(text, index)
+    }
+
+    fn damage(&mut self, text: &mut String) {
+        let at = self.place_in(text);
+        let length = self.below(40);
+        let end = boundary(text, (at + length).min(text.len())).max(at);
+        match self.below(10) {
+            0 => text.replace_range(at..end, ""),
+            1 => {
+                let copy = text[at..end].to_string();
+                let to = self.place_in(text);
+                text.insert_str(to, &copy);
+            }
+            2..=5 => {
+                for _ in 0..=self.below(4) {
+                    text.insert_str(at, PIECES[self.below(PIECES.len())]);
+                    if self.below(2) == 0 {
+                        text.insert(at, ' ');
+                    }
+                }
+            }
+            6 => {
+                let character = char::from_u32(self.below(0x11_0000) as u32).unwrap_or('\u{fffd}');
+                text.insert(at, character);
+            }
+            7 => {
+                let byte = self.below(128) as u8;
+                text.insert(at, char::from(byte));
+            }
+            8 => text.truncate(at),
+            _ => {
+                let piece = text[at..end].to_string();
+                let times = self.below(400);
+                text.insert_str(at, &piece.repeat(times));
+            }
+        }
+    }
+}
 
 /// A random program of about `size` pieces.
 pub(crate) fn program(seed: u64, size: u32) -> String {

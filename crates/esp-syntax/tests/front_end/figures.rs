@@ -14,10 +14,10 @@ fn accept(text: &str, parse: fn(FileId, &str) -> Parse) -> Parse {
 #[test]
 fn programs_are_accepted() {
     for text in [
-        include_str!("data/figure2.esp"),
-        include_str!("data/page_table.esp"),
-        include_str!("data/bounded_buffer.esp"),
-        include_str!("data/stop_and_wait.esp"),
+        include_str!("../data/figure2.esp"),
+        include_str!("../data/page_table.esp"),
+        include_str!("../data/bounded_buffer.esp"),
+        include_str!("../data/stop_and_wait.esp"),
     ] {
         accept(text, parse);
     }
@@ -25,9 +25,9 @@ fn programs_are_accepted() {
 
 #[test]
 fn figure_5_is_accepted_in_a_file_of_its_own_and_beside_figure_2() {
-    let figure_5 = include_str!("data/figure5.fp");
+    let figure_5 = include_str!("../data/figure5.fp");
     accept(figure_5, parse_fast_paths);
-    let both = format!("{}{figure_5}", include_str!("data/figure2.esp"));
+    let both = format!("{}{figure_5}", include_str!("../data/figure2.esp"));
     let ast = accept(&both, parse).ast();
     let Some(Item::FastPath(demo)) = ast.items.last() else { panic!("the fast path is the last item") };
     let starred = demo.processes[0].follows.as_ref().expect("hostRequest has a path");

@@ -445,6 +445,21 @@ fn equalities_chain() {
 }
 
 #[test]
+fn comparisons_chain_without_an_operand() {
+    check(
+        "const a = b < < c < d;",
+        expect![[r#"
+            error[E0201]: expected an expression, found `<`
+             --> p.esp:1:15
+              |
+            1 | const a = b < < c < d;
+              |               ^
+
+        "#]],
+    );
+}
+
+#[test]
 fn label_without_block() {
     check(
         "process p { var n = 1; if (n) #1 }",

@@ -1,7 +1,5 @@
 //! `qj fmt`: what it makes of programs; that it changes layout alone; that doing it twice changes nothing more.
 
-mod support;
-
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use quaject_esp_syntax::format::format;
@@ -324,7 +322,7 @@ fn empty_things() {
 #[test]
 fn figure_2() {
     check(
-        include_str!("data/figure2.esp"),
+        include_str!("../data/figure2.esp"),
         expect![[r#"
             channel hostSendRequestC(int, int) external out;
             channel hostFetchRequestC(int) external out;
@@ -389,7 +387,7 @@ fn figure_2() {
 #[test]
 fn figure_5() {
     check(
-        include_str!("data/figure5.fp"),
+        include_str!("../data/figure5.fp"),
         expect![[r#"
         fastpath demo {
           process hostRequest {
@@ -438,18 +436,9 @@ fn relaid(text: &str, choices: &[u8]) -> String {
     laid
 }
 
-/// What the abstract syntax says, without places.
-fn meaning(text: &str) -> String {
-    let debug = format!("{:?}", parse(FileId(0), text).ast());
-    let mut pieces = debug.split("Span { ");
-    let mut meaning = pieces.next().expect("there is always a first piece").to_string();
-    // A place is `Span { file: FileId(0), start: 1, end: 2 }`.
-    meaning.extend(pieces.filter_map(|piece| piece.split_once('}')).map(|(_, rest)| rest));
-    meaning
-}
-
 fn assert_layout_alone_changes(text: &str) {
     let laid = formatted(text).unwrap_or_else(|| panic!("a syntax error in\n{text}"));
+    let meaning = |text| crate::support::meaning(&parse(FileId(0), text).ast());
     assert_eq!(meaning(text), meaning(&laid), "the meaning stays\n{text}\n---\n{laid}");
 }
 
@@ -476,7 +465,7 @@ proptest! {
 
     #[test]
     fn random_programs(seed in any::<u64>(), choices in prop::collection::vec(any::<u8>(), 50..200)) {
-        let program = support::program(seed, 60);
+        let program = crate::support::program(seed, 60);
         let complaints = parse(FileId(0), &program).into_diagnostics();
         prop_assert!(complaints.is_empty(), "{complaints:?}\n{program}");
         assert_layout_alone_changes(&program);
@@ -484,13 +473,7 @@ proptest! {
     }
 
     #[test]
-    fn programs_with_other_white_space(which in 0..4usize, choices in prop::collection::vec(any::<u8>(), 50..400)) {
-        let program = [
-            include_str!("data/figure2.esp"),
-            include_str!("data/figure5.fp"),
-            include_str!("data/page_table.esp"),
-            include_str!("data/stop_and_wait.esp"),
-        ][which];
-        assert_layout_alone_changes(&relaid(program, &choices));
+    fn programs_with_other_white_space(which in 0..crate::support::PROGRAMS.len(), choices in prop::collection::vec(any::<u8>(), 50..400)) {
+        assert_layout_alone_changes(&relaid(crate::support::PROGRAMS[which], &choices));
     }
 }
