@@ -1,0 +1,464 @@
+//! Calls: pure functions, extern functions declared or not, and the words the language itself defines.
+
+use super::body::{Binding, Body, BodyKind};
+use super::coerce::Use;
+use super::constants::{Untyped, error_expr};
+use super::expressions::{Typed, Value};
+use super::literals::counted;
+use super::names::{Entity, ExternEntry, Named};
+use super::places::expression_place;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{self, Argument, ExprKind, ExternId, FnId, Mutability, Purity, StmtKind};
+use crate::span::Span;
+use crate::types::{Type, TypeId, TypeTable};
+
+/// What a call's name stands for.
+enum Callee {
+    Function(FnId),
+    Extern(ExternId),
+}
+
+impl<'a> Body<'_, 'a> {
+    /// A call as an expression.
+    pub(super) fn call(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        match name.text.as_str() {
+            "freeze" | "thaw" => return Value::Typed(self.freeze_or_thaw(name, arguments, None, span)),
+            "free" => return self.free(name, arguments, span),
+            "sizeof" => return self.size_of(name, arguments, span),
+            "link" | "unlink" => {
+                self.checker.error(Code::E0302, span, format!("`{}` has no value", name.text));
+                return Value::error(span);
+            }
+            _ => {}
+        }
+        match self.callee(name, arguments, span) {
+            None => {
+                arguments.iter().for_each(|argument| self.absorb(argument));
+                Value::error(span)
+            }
+            Some(Callee::Function(id)) => {
+                let arguments = self.function_arguments(id, name, arguments, span);
+                let ty = self.checker.functions[id.0 as usize].result;
+                match arguments {
+                    Some(arguments) if ty != TypeTable::ERROR => {
+                        Value::immutable(hir::Expr { kind: ExprKind::CallFn(id, arguments), ty, span })
+                    }
+                    Some(_) | None => Value::error(span),
+                }
+            }
+            Some(Callee::Extern(id)) => {
+                let arguments = self.extern_arguments(id, name, arguments, span);
+                match (self.checker.externs[id.0 as usize].hir.result, arguments) {
+                    (None, _) => {
+                        self.checker.error(Code::E0302, span, format!("`{}` has no result", name.text));
+                        Value::error(span)
+                    }
+                    (Some(TypeTable::ERROR), _) | (_, None) => Value::error(span),
+                    (Some(ty), Some(arguments)) => {
+                        Value::immutable(hir::Expr { kind: ExprKind::CallExtern(id, arguments), ty, span })
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call as a statement.
+    pub(super) fn call_statement(
+        &mut self,
+        name: &'a ast::Name,
+        arguments: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<StmtKind> {
+        match name.text.as_str() {
+            "link" | "unlink" => return self.link(name, arguments, span),
+            "freeze" | "thaw" | "free" | "sizeof" => {
+                let diagnostic = Diagnostic::new(Code::E0302, span, format!("the value of `{}` is lost", name.text))
+                    .help("assign it to a variable");
+                self.checker.report(diagnostic);
+                return None;
+            }
+            _ => {}
+        }
+        match self.callee(name, arguments, span) {
+            None => {
+                arguments.iter().for_each(|argument| self.absorb(argument));
+                None
+            }
+            Some(Callee::Function(id)) => {
+                Some(StmtKind::CallFn(id, self.function_arguments(id, name, arguments, span)?))
+            }
+            Some(Callee::Extern(id)) => Some(StmtKind::Call(id, self.extern_arguments(id, name, arguments, span)?)),
+        }
+    }
+
+    /// `link(x);` and `unlink(x);`
+    fn link(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
+        if let BodyKind::Function(_) = self.kind {
+            self.effect(&name.text, span);
+            return None;
+        }
+        if self.checker.memory == hir::MemoryMode::Automatic {
+            let diagnostic = Diagnostic::new(Code::E0601, span, format!("`{}` needs `memory manual;`", name.text))
+                .help("drop it: automatic memory counts by itself");
+            self.checker.report(diagnostic);
+            return None;
+        }
+        let [argument] = arguments else {
+            self.wrong_count(name, arguments.len(), 1, span, None);
+            return None;
+        };
+        let ast::ExprKind::Name(variable) = &argument.kind else {
+            self.checker.error(Code::E0302, argument.span, format!("`{}` takes a variable", name.text));
+            return None;
+        };
+        let Some(Binding::Local(id)) = self.find(&variable.text) else {
+            self.unknown_variable(variable);
+            return None;
+        };
+        let ty = self.read_local(id, variable.span);
+        match self.checker.types.get(ty) {
+            Type::Error => None,
+            Type::Boxed(_) if name.text == "link" => Some(StmtKind::Link(id)),
+            Type::Boxed(_) => Some(StmtKind::Unlink(id)),
+            _ => {
+                self.expected_kind("a boxed value", ty, argument.span);
+                None
+            }
+        }
+    }
+
+    /// `freeze(x)`: the `T` of a `#T`; `thaw(v)`: the `#T` of a `T`.
+    pub(super) fn freeze_or_thaw(
+        &mut self,
+        name: &'a ast::Name,
+        arguments: &'a [ast::Expr],
+        expected: Option<TypeId>,
+        span: Span,
+    ) -> Typed {
+        let error = || Typed { expr: error_expr(span), mutability: Mutability::Immutable };
+        let [argument] = arguments else {
+            self.wrong_count(name, arguments.len(), 1, span, None);
+            return error();
+        };
+        let literal = matches!(
+            argument.kind,
+            ast::ExprKind::Record(..) | ast::ExprKind::Tag(..) | ast::ExprKind::Array(..) | ast::ExprKind::Repeat(..)
+        );
+        let freeze = name.text == "freeze";
+        let value = match expected {
+            Some(expected) if literal => {
+                let need = if freeze { Use::Mutable } else { Use::Own };
+                let expr = self.check(argument, expected, need);
+                Typed { expr, mutability: if freeze { Mutability::Mutable } else { Mutability::Immutable } }
+            }
+            Some(_) | None => self.synth_typed(argument),
+        };
+        let ty = value.expr.ty;
+        if ty == TypeTable::ERROR {
+            return error();
+        }
+        let text = self.checker.text(argument.span).to_string();
+        let type_name = self.checker.type_name(ty);
+        match (freeze, value.mutability) {
+            (true, Mutability::Mutable) => {
+                let kind = ExprKind::Freeze(Box::new(value.expr));
+                Typed { expr: hir::Expr { kind, ty, span }, mutability: Mutability::Immutable }
+            }
+            (false, Mutability::Immutable) if self.effective(ty, Mutability::Mutable) == Mutability::Mutable => {
+                let kind = ExprKind::Thaw(Box::new(value.expr));
+                Typed { expr: hir::Expr { kind, ty, span }, mutability: Mutability::Mutable }
+            }
+            (true, Mutability::Immutable) => {
+                let message = format!("expected `#{type_name}`, found `{type_name}`");
+                let help = format!("`{text}` is immutable already");
+                self.checker.report(Diagnostic::new(Code::E0302, argument.span, message).help(help));
+                error()
+            }
+            (false, Mutability::Mutable) => {
+                let message = format!("expected `{type_name}`, found `#{type_name}`");
+                let help = format!("`{text}` is mutable already");
+                self.checker.report(Diagnostic::new(Code::E0302, argument.span, message).help(help));
+                error()
+            }
+            (false, Mutability::Immutable) => {
+                let message = format!("`{type_name}` has no parts to update");
+                self.checker.report(Diagnostic::new(Code::E0302, argument.span, message).help("drop the `thaw`"));
+                error()
+            }
+        }
+    }
+
+    /// `free(T)`
+    fn free(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        if let BodyKind::Function(_) = self.kind {
+            self.effect("free", span);
+            return Value::error(span);
+        }
+        match arguments {
+            [ast::Expr { kind: ast::ExprKind::Name(ty), .. }] => match self.checker.pool(ty) {
+                Some(pool) => {
+                    Value::immutable(hir::Expr { kind: ExprKind::FreeObjects(pool), ty: TypeTable::I32, span })
+                }
+                None => Value::error(span),
+            },
+            [argument] => {
+                self.checker.error(Code::E0302, argument.span, "`free` takes the name of a type");
+                Value::error(span)
+            }
+            _ => {
+                self.wrong_count(name, arguments.len(), 1, span, None);
+                Value::error(span)
+            }
+        }
+    }
+
+    /// `sizeof(L)`: a constant.
+    fn size_of(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        match arguments {
+            [ast::Expr { kind: ast::ExprKind::Name(layout), .. }] => match self.checker.layout(layout) {
+                Some(id) => {
+                    let bytes = self.checker.layouts[id.0 as usize].1.as_ref().map_or(0, |layout| layout.bytes);
+                    Value::Untyped(Untyped::literal(i128::from(bytes), span))
+                }
+                None => Value::error(span),
+            },
+            [argument] => {
+                self.checker.error(Code::E0302, argument.span, "`sizeof` takes the name of a layout");
+                Value::error(span)
+            }
+            _ => {
+                self.wrong_count(name, arguments.len(), 1, span, None);
+                Value::error(span)
+            }
+        }
+    }
+
+    /// What is called. An unknown name is an implicit extern function.
+    fn callee(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Option<Callee> {
+        if name.text.is_empty() {
+            return None;
+        }
+        let is_function = |entity| matches!(entity, Entity::Function(_) | Entity::Extern(_));
+        if self.find(&name.text).is_some() {
+            self.checker.unknown_item("function", name, is_function);
+            return None;
+        }
+        match self.checker.find(&name.text) {
+            Some(Named { entity: Entity::Function(id), .. }) => {
+                self.calls.push((id, span));
+                Some(Callee::Function(id))
+            }
+            Some(Named { entity: Entity::Extern(id), .. }) => {
+                self.reject_impure(id, name, span);
+                Some(Callee::Extern(id))
+            }
+            Some(_) => {
+                self.checker.unknown_item("function", name, is_function);
+                None
+            }
+            None => self.implicit_extern(name, arguments, span).map(Callee::Extern),
+        }
+    }
+
+    /// Reference, section 4: a call to an unknown name is an implicit `extern fn(int, ...) -> int`.
+    fn implicit_extern(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Option<ExternId> {
+        if self.checker.integrity == super::load::Integrity::Missing {
+            return None;
+        }
+        if let Some(id) = self.checker.implicit_externs.get(&name.text).copied() {
+            self.reject_impure(id, name, span);
+            return Some(id);
+        }
+        let id = ExternId(self.checker.externs.len() as u32);
+        let parameters = vec![(None, TypeTable::I32, Mutability::Immutable); arguments.len()];
+        self.checker.externs.push(ExternEntry {
+            item: None,
+            hir: hir::Extern {
+                name: name.text.clone(),
+                purity: Purity::Impure,
+                parameters,
+                result: Some(TypeTable::I32),
+                span: name.span,
+            },
+        });
+        self.checker.implicit_externs.insert(name.text.clone(), id);
+        let list = vec!["int"; arguments.len()].join(", ");
+        let message = format!("`{}` is not declared, taken as `extern fn ({list}) -> int`", name.text);
+        let functions: Vec<_> = self
+            .checker
+            .names
+            .iter()
+            .filter(|(_, named)| matches!(named.entity, Entity::Function(_) | Entity::Extern(_)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        let help = match super::suggest::nearest(&name.text, functions.iter().map(|name| name.as_str())) {
+            Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
+            None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
+        };
+        self.checker.report(Diagnostic::new(Code::W0902, name.span, message).help(help));
+        self.reject_impure(id, name, span);
+        Some(id)
+    }
+
+    /// E0501, E0504: an impure function where only pure ones may be called.
+    fn reject_impure(&mut self, id: ExternId, name: &ast::Name, span: Span) {
+        if self.checker.externs[id.0 as usize].hir.purity == Purity::Pure {
+            return;
+        }
+        match self.kind {
+            BodyKind::Function(_) => return self.effect(&name.text, name.span),
+            BodyKind::Predicate(_) => {
+                let message = format!("`{}` is not pure", self.checker.text(span));
+                let diagnostic = Diagnostic::new(Code::E0705, span, message)
+                    .help(format!("`{}` has effects; declare it `pure` if it has none", name.text));
+                return self.checker.report(diagnostic);
+            }
+            BodyKind::Constant | BodyKind::Process(_) | BodyKind::Environment | BodyKind::Interface => {}
+        }
+        let Some(context) = self.pure_context else { return };
+        let message = format!("`{}` has effects and cannot be used in {}", name.text, context.place());
+        let diagnostic =
+            Diagnostic::new(Code::E0504, span, message).help("call it before the `alt`, or declare it `pure`");
+        self.checker.report(diagnostic);
+    }
+
+    /// E0206.
+    fn wrong_count(&mut self, name: &ast::Name, given: usize, wanted: usize, span: Span, declared: Option<Span>) {
+        let given = counted(given, "argument");
+        let diagnostic = match declared {
+            Some(declared) => {
+                let message = format!("`{}` is called with {given} here and takes {wanted}", name.text);
+                Diagnostic::new(Code::E0206, span, message).label(declared, format!("`{}` is declared here", name.text))
+            }
+            None => Diagnostic::new(Code::E0206, span, format!("`{}` takes {wanted}, found {given}", name.text)),
+        };
+        self.checker.report(diagnostic);
+    }
+
+    fn function_arguments(
+        &mut self,
+        id: FnId,
+        name: &'a ast::Name,
+        arguments: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<Vec<hir::Expr>> {
+        let entry = &self.checker.functions[id.0 as usize];
+        let (parameters, result, declared) = (entry.parameters.clone(), entry.result, entry.item.name.span);
+        if parameters.len() != arguments.len() {
+            self.wrong_count(name, arguments.len(), parameters.len(), span, Some(declared));
+            arguments.iter().for_each(|argument| self.absorb(argument));
+            return None;
+        }
+        let mut values = Vec::with_capacity(arguments.len());
+        for (argument, ty) in arguments.iter().zip(parameters) {
+            let value = self.check(argument, ty, Use::Read);
+            values.push(self.shield(value, result));
+        }
+        Some(values)
+    }
+
+    /// A mutable object lent to a function whose result may hold it is frozen, so that the result does not change.
+    fn shield(&mut self, value: hir::Expr, result: TypeId) -> hir::Expr {
+        let ExprKind::Local(id) = value.kind else { return value };
+        let Type::Boxed(pool) = *self.checker.types.get(value.ty) else { return value };
+        if self.local(id).mutability == Mutability::Immutable || !self.checker.holds_pool(result, pool) {
+            return value;
+        }
+        let (ty, span) = (value.ty, value.span);
+        hir::Expr { kind: ExprKind::Freeze(Box::new(value)), ty, span }
+    }
+
+    fn extern_arguments(
+        &mut self,
+        id: ExternId,
+        name: &'a ast::Name,
+        arguments: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<Vec<Argument>> {
+        let entry = &self.checker.externs[id.0 as usize];
+        let (parameters, result, first) = (entry.hir.parameters.clone(), entry.hir.result, entry.hir.span);
+        let (purity, implicit) = (entry.hir.purity, entry.item.is_none());
+        if parameters.len() != arguments.len() {
+            if implicit {
+                let line = self.checker.sources.start(first).line;
+                let (here, there) = (counted(arguments.len(), "argument"), parameters.len());
+                let message = format!("`{}` is called with {here} here and {there} at line {line}", name.text);
+                let diagnostic = Diagnostic::new(Code::E0206, span, message)
+                    .label(first, format!("{} here", counted(there, "argument")));
+                self.checker.report(diagnostic);
+            } else {
+                self.wrong_count(name, arguments.len(), parameters.len(), span, Some(first));
+            }
+            arguments.iter().for_each(|argument| self.absorb(argument));
+            return None;
+        }
+        let mut values = Some(Vec::with_capacity(arguments.len()));
+        for (argument, (_, ty, mutability)) in arguments.iter().zip(parameters) {
+            let value = match (mutability, purity) {
+                (Mutability::Mutable, _) => self.mutable_argument(argument, ty),
+                (Mutability::Immutable, Purity::Pure) => {
+                    let value = self.check(argument, ty, Use::Read);
+                    Some(Argument::Value(self.shield(value, result.unwrap_or(TypeTable::ERROR))))
+                }
+                (Mutability::Immutable, Purity::Impure) => Some(Argument::Value(self.check(argument, ty, Use::Own))),
+            };
+            match value {
+                Some(value) => values.iter_mut().for_each(|values| values.push(value.clone())),
+                None => values = None,
+            }
+        }
+        values
+    }
+
+    /// A place an extern function may write. Its type must be the parameter's: the function could break any other.
+    fn mutable_argument(&mut self, argument: &'a ast::Expr, ty: TypeId) -> Option<Argument> {
+        if ty == TypeTable::ERROR {
+            self.absorb(argument);
+            return None;
+        }
+        let wanted = self.checker.value_type_name(ty, Mutability::Mutable);
+        let Some((name, path)) = expression_place(argument) else {
+            self.absorb(argument);
+            let message = format!("expected a variable of type `{wanted}`");
+            self.checker.error(Code::E0302, argument.span, message);
+            return None;
+        };
+        let base = self.place_base(name, super::places::Intent::Assign)?;
+        if self.reject_assigned(base, name) {
+            return None;
+        }
+        self.read_local(base, name.span);
+        let mut place = self.place(base, &path, argument.span, name.span)?;
+        if self.checker.content(place.ty) == ty && place.ty != ty && path.is_empty() {
+            place.path.push(hir::PlaceStep::Content);
+            place.ty = ty;
+        }
+        if place.ty != ty {
+            let message = format!("expected `{wanted}`, found `{}`", self.checker.type_name(place.ty));
+            self.checker.error(Code::E0302, argument.span, message);
+            return None;
+        }
+        let mutable = self.local(base).mutability == Mutability::Mutable;
+        if !mutable && self.effective(ty, Mutability::Mutable) == Mutability::Mutable {
+            let local = self.local(base);
+            let message = format!("`{}` is immutable", local.name);
+            let diagnostic = Diagnostic::new(Code::E0306, argument.span, message)
+                .label(local.span, format!("`{}` is declared here", local.name))
+                .help(format!("declare it `{wanted}`"));
+            self.checker.report(diagnostic);
+            return None;
+        }
+        Some(Argument::Mutable(place))
+    }
+
+    /// Whether the pattern under check assigns this variable.
+    fn reject_assigned(&mut self, id: hir::LocalId, name: &ast::Name) -> bool {
+        let assigned = self.pattern.active && self.pattern.assigned.contains(&id);
+        if assigned {
+            let message = format!("`{}` is assigned by this pattern and cannot be read in it", name.text);
+            self.checker.error(Code::E0403, name.span, message);
+        }
+        assigned
+    }
+}

@@ -1,0 +1,226 @@
+//! From the type a value has to the type its place wants: widening, boxes, bounds of `bytes`, and who may stand where
+//! something mutable is (reference, sections 3 and 6).
+
+use super::body::Body;
+use super::constants::error_expr;
+use super::expressions::Typed;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{self, BinaryOperator, ExprKind, IntType, Mutability, UnaryOperator};
+use crate::span::Span;
+use crate::types::{Type, TypeId, TypeTable};
+
+/// What a place does with a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// Only looks: a `#T` may stand where a `T` is read.
+    Read,
+    /// Keeps it as a `T`.
+    Own,
+    /// Keeps it as a `#T`.
+    Mutable,
+    /// Sends it.
+    Send,
+    /// Makes it a part of another value.
+    Part,
+}
+
+impl Body<'_, '_> {
+    /// The value as the place wants it, or a report.
+    pub(super) fn coerce(&mut self, value: Typed, expected: TypeId, need: Use) -> hir::Expr {
+        let Typed { expr, mutability } = value;
+        let span = expr.span;
+        if expr.ty == TypeTable::ERROR || expected == TypeTable::ERROR {
+            return error_expr(span);
+        }
+        let found = expr.ty;
+        let expr = match self.convert(expr, expected) {
+            Ok(expr) => expr,
+            Err(_) => {
+                self.mismatch(expected, found, span);
+                return error_expr(span);
+            }
+        };
+        match (need, mutability) {
+            (Use::Read, _) | (Use::Own | Use::Send | Use::Part, Mutability::Immutable) => expr,
+            (Use::Mutable, Mutability::Mutable) => self.separate(expr),
+            (Use::Mutable, Mutability::Immutable) => {
+                if self.effective(expected, Mutability::Mutable) == Mutability::Mutable {
+                    self.expected_mutable(expected, found, &expr, span);
+                }
+                expr
+            }
+            (Use::Send, Mutability::Mutable) => {
+                let message = format!("`out` sends `{}`", self.checker.value_type_name(found, Mutability::Mutable));
+                let help = self.freeze_help(&expr, span);
+                self.checker.report(Diagnostic::new(Code::E0409, span, message).help(help));
+                error_expr(span)
+            }
+            (Use::Own | Use::Part, Mutability::Mutable) => {
+                let literal = !matches!(expr.kind, ExprKind::Local(_) | ExprKind::Thaw(_));
+                let diagnostic = if need == Use::Part && literal {
+                    Diagnostic::new(Code::E0307, span, "`#` is allowed only on a variable")
+                } else {
+                    let message = format!(
+                        "expected `{}`, found `{}`",
+                        self.checker.type_name(expected),
+                        self.checker.value_type_name(found, Mutability::Mutable)
+                    );
+                    Diagnostic::new(Code::E0302, span, message)
+                };
+                let help = self.freeze_help(&expr, span);
+                self.checker.report(diagnostic.help(help));
+                error_expr(span)
+            }
+        }
+    }
+
+    fn freeze_help(&self, expr: &hir::Expr, span: Span) -> String {
+        match expr.kind {
+            ExprKind::Local(_) | ExprKind::Thaw(_) | ExprKind::Content(_) => {
+                format!("write `freeze({})`", self.checker.text(span))
+            }
+            _ => "drop the `#`".to_string(),
+        }
+    }
+
+    /// Two variables never share one mutable object: the value of another variable is copied (moved at its last use).
+    fn separate(&mut self, expr: hir::Expr) -> hir::Expr {
+        let boxed = matches!(self.checker.types.get(expr.ty), Type::Boxed(_));
+        if boxed && matches!(expr.kind, ExprKind::Local(_)) {
+            let (ty, span) = (expr.ty, expr.span);
+            return hir::Expr { kind: ExprKind::Thaw(Box::new(expr)), ty, span };
+        }
+        expr
+    }
+
+    fn expected_mutable(&mut self, expected: TypeId, found: TypeId, expr: &hir::Expr, span: Span) {
+        let message = format!(
+            "expected `{}`, found `{}`",
+            self.checker.value_type_name(expected, Mutability::Mutable),
+            self.checker.type_name(found)
+        );
+        let help = match &expr.kind {
+            ExprKind::Bytes(_) | ExprKind::Record(_) | ExprKind::Array(_) | ExprKind::Repeat(_) => {
+                "write `#` before the literal".to_string()
+            }
+            _ => format!("write `thaw({})`", self.checker.text(span)),
+        };
+        self.checker.report(Diagnostic::new(Code::E0302, span, message).help(help));
+    }
+
+    /// Reports a value of the wrong type.
+    pub(super) fn mismatch(&mut self, expected: TypeId, found: TypeId, span: Span) {
+        if expected == TypeTable::ERROR || found == TypeTable::ERROR {
+            return;
+        }
+        let message =
+            format!("expected `{}`, found `{}`", self.checker.type_name(expected), self.checker.type_name(found));
+        let mut diagnostic = Diagnostic::new(Code::E0302, span, message);
+        let text = self.checker.text(span);
+        match (self.checker.types.get(expected), self.checker.types.get(found)) {
+            (Type::Int(int), Type::Int(_)) => {
+                diagnostic = diagnostic.help(format!("write `{}({text})` to keep the low bits", int.name()));
+            }
+            (Type::Int(IntType::I32), Type::Bool | Type::Pid(_)) => {
+                diagnostic = diagnostic.help(format!("write `int({text})`"));
+            }
+            (Type::Bool, Type::Int(_)) => diagnostic = diagnostic.help(format!("write `{text} != 0`")),
+            _ => {}
+        }
+        self.checker.report(diagnostic);
+    }
+
+    /// Reports a value that is none of a kind, such as "an integer".
+    pub(super) fn expected_kind(&mut self, kind: &str, found: TypeId, span: Span) {
+        if found != TypeTable::ERROR {
+            let message = format!("expected {kind}, found `{}`", self.checker.type_name(found));
+            self.checker.error(Code::E0302, span, message);
+        }
+    }
+
+    /// A box's content; anything else as it is.
+    pub(super) fn unbox(&self, expr: hir::Expr) -> hir::Expr {
+        match self.checker.types.get(expr.ty) {
+            Type::Boxed(pool) => {
+                let (ty, span) = (self.checker.types.pool(*pool).content, expr.span);
+                hir::Expr { kind: ExprKind::Content(Box::new(expr)), ty, span }
+            }
+            _ => expr,
+        }
+    }
+
+    /// The value in another type if it goes there by itself; otherwise the value back.
+    pub(super) fn convert(&mut self, expr: hir::Expr, expected: TypeId) -> Result<hir::Expr, hir::Expr> {
+        if expr.ty == expected || expr.ty == TypeTable::ERROR {
+            return Ok(expr);
+        }
+        let span = expr.span;
+        match (self.checker.types.get(expr.ty), self.checker.types.get(expected)) {
+            (Type::Int(from), Type::Int(to)) if from.widens_to(*to) => Ok(self.convert_int(expr, *to)),
+            (Type::Pid(from), Type::Pid(to)) if from.iter().all(|process| to.binary_search(process).is_ok()) => {
+                Ok(match expr.kind {
+                    ExprKind::Constant(_) => hir::Expr { ty: expected, ..expr },
+                    _ => hir::Expr { kind: ExprKind::WidenPid(Box::new(expr)), ty: expected, span },
+                })
+            }
+            (Type::Bytes { .. }, Type::Bytes { bound }) => {
+                let bound = *bound;
+                match &expr.kind {
+                    ExprKind::Bytes(bytes) if bytes.len() <= bound as usize => Ok(hir::Expr { ty: expected, ..expr }),
+                    ExprKind::Bytes(bytes) => {
+                        let message = format!(
+                            "a string of {} bytes does not fit `{}`",
+                            bytes.len(),
+                            self.checker.type_name(expected)
+                        );
+                        self.checker.error(Code::E0303, span, message);
+                        Ok(error_expr(span))
+                    }
+                    _ => Ok(hir::Expr { kind: ExprKind::Fit(Box::new(expr)), ty: expected, span }),
+                }
+            }
+            (Type::Boxed(_), _) => {
+                let content = self.unbox(expr);
+                self.convert(content, expected)
+            }
+            (_, Type::Boxed(pool)) => {
+                let content = self.checker.types.pool(*pool).content;
+                let expr = self.convert(expr, content)?;
+                if expr.ty == TypeTable::ERROR {
+                    return Ok(expr);
+                }
+                Ok(hir::Expr { kind: ExprKind::Box(Box::new(expr)), ty: expected, span })
+            }
+            _ => Err(expr),
+        }
+    }
+
+    /// An integer in another integer type, keeping the low bits.
+    pub(super) fn convert_int(&mut self, expr: hir::Expr, to: IntType) -> hir::Expr {
+        let (ty, span) = (TypeTable::int(to), expr.span);
+        if expr.ty == ty {
+            return expr;
+        }
+        if let ExprKind::Constant(value) = expr.kind {
+            return hir::Expr { kind: ExprKind::Constant(to.wrap(value)), ty, span };
+        }
+        self.warn_wrap(&expr, to);
+        hir::Expr { kind: ExprKind::Convert(Box::new(expr)), ty, span }
+    }
+
+    /// W0908: the arithmetic was done in a narrower type than its result is used in.
+    fn warn_wrap(&mut self, expr: &hir::Expr, to: IntType) {
+        let wraps = match &expr.kind {
+            ExprKind::Binary(operator, ..) => matches!(
+                operator,
+                BinaryOperator::Add | BinaryOperator::Subtract | BinaryOperator::Multiply | BinaryOperator::ShiftLeft
+            ),
+            ExprKind::Unary(operator, _) => *operator == UnaryOperator::Negate,
+            _ => false,
+        };
+        let Some(from) = self.int_type(expr.ty).filter(|from| wraps && from.bits() < to.bits()) else { return };
+        let message = format!("`{}` arithmetic wraps before it is widened to `{}`", from.name(), to.name());
+        let help = format!("convert an operand first, as in `{}(x)`", to.name());
+        self.checker.report(Diagnostic::new(Code::W0908, expr.span, message).help(help));
+    }
+}

@@ -1,0 +1,147 @@
+//! `in`, `out` and `alt`: channels, guards, payloads (reference, section 5). Ports are for `ports`.
+
+use super::body::{Body, BodyKind, PureContext};
+use super::coerce::Use;
+use super::coverage;
+use super::literals::counted;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{self, Boundary, ChannelId, CommunicateForm, Direction, Operation, StmtKind};
+use crate::span::Span;
+use crate::types::{TypeId, TypeTable};
+
+impl<'a> Body<'_, 'a> {
+    pub(super) fn communicate(&mut self, communicate: &'a ast::Communicate, span: Span) -> StmtKind {
+        self.reject_in_function(communicate, span);
+        if communicate.branches.is_empty() {
+            self.checker.error(Code::E0506, span, "this `alt` has no branch");
+        }
+        let errors = self.checker.errors;
+        let mut branches = Vec::with_capacity(communicate.branches.len());
+        for branch in &communicate.branches {
+            let after = matches!(branch.operation, ast::Operation::After(..));
+            if let (true, Some(otherwise)) = (after, &communicate.otherwise) {
+                let diagnostic =
+                    Diagnostic::new(Code::E0505, branch.span, "`after` can never happen in an `alt` with `else`")
+                        .label(otherwise.span, "this runs at once when nothing else can")
+                        .help("drop one of the two");
+                self.checker.report(diagnostic);
+            }
+            branches.push(self.branch(branch, communicate.form));
+        }
+        let otherwise = communicate.otherwise.as_ref().map(|block| self.block(block));
+        if communicate.form == CommunicateForm::PriAlt && errors == self.checker.errors {
+            let own = self.own_process();
+            coverage::check_priority(self.checker, &branches, own);
+        }
+        StmtKind::Communicate(hir::Communicate {
+            form: communicate.form,
+            idle: communicate.idle.is_some(),
+            branches,
+            otherwise,
+        })
+    }
+
+    fn reject_in_function(&mut self, communicate: &ast::Communicate, span: Span) {
+        let word = match (communicate.form, communicate.branches.first().map(|branch| &branch.operation)) {
+            (CommunicateForm::Plain, Some(ast::Operation::In(..))) => "in",
+            (CommunicateForm::Plain, _) => "out",
+            (CommunicateForm::Alt, _) => "alt",
+            (CommunicateForm::PriAlt, _) => "pri alt",
+        };
+        self.effect(word, span);
+    }
+
+    /// Runs a check in which impure functions may not be called.
+    fn purely<T>(&mut self, context: PureContext, check: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.pure_context.replace(context);
+        let result = check(self);
+        self.pure_context = outer;
+        result
+    }
+
+    fn branch(&mut self, branch: &'a ast::Branch, form: CommunicateForm) -> hir::Branch {
+        let scope = self.enter();
+        let guard = branch.guard.as_ref().map(|guard| self.purely(PureContext::Guard, |body| body.condition(guard)));
+        let operation = match &branch.operation {
+            ast::Operation::In(name, patterns) => {
+                let channel = self.checker.channel(name);
+                let types = self.operands(channel, name, patterns.len(), Direction::In, branch.span);
+                let site = channel.map(|channel| self.site(channel, Direction::In, branch.span));
+                let errors = self.checker.errors;
+                let patterns = self.purely(PureContext::Pattern, |body| body.patterns(patterns, &types));
+                if let (Some(channel), true) = (channel, errors != self.checker.errors) {
+                    self.checker.channels[channel.0 as usize].tainted = true;
+                }
+                if let Some(site) = site {
+                    self.close_site(site);
+                }
+                site.zip(channel).map(|(site, channel)| Operation::In(site, channel, patterns))
+            }
+            ast::Operation::Out(name, values) => {
+                let channel = self.checker.channel(name);
+                let types = self.operands(channel, name, values.len(), Direction::Out, branch.span);
+                let site = channel.map(|channel| self.site(channel, Direction::Out, branch.span));
+                let check = |body: &mut Self| -> Vec<hir::Expr> {
+                    values.iter().zip(types).map(|(value, ty)| body.check(value, ty, Use::Send)).collect()
+                };
+                let values = match form {
+                    CommunicateForm::Plain => check(self),
+                    CommunicateForm::Alt | CommunicateForm::PriAlt => self.purely(PureContext::AltPayload, check),
+                };
+                site.zip(channel).map(|(site, channel)| Operation::Out(site, channel, values))
+            }
+            ast::Operation::After(duration, unit) => Some(Operation::After(self.any_integer(duration), *unit)),
+        };
+        let body = branch.body.as_ref().map(|block| self.block(block));
+        if form != CommunicateForm::Plain || branch.body.is_some() {
+            // After `in(..);` the names live on to the end of the enclosing block.
+            self.leave(scope);
+        }
+        let operation = operation.unwrap_or_else(|| {
+            let duration = super::constants::error_expr(branch.span);
+            Operation::After(duration, ast::TimeUnit::Seconds)
+        });
+        hir::Branch { guard, operation, body: body.unwrap_or_default(), span: branch.span }
+    }
+
+    fn site(&mut self, channel: ChannelId, direction: Direction, span: Span) -> hir::SiteId {
+        self.add_site(hir::Site { channel, direction, span })
+    }
+
+    /// The types of an operation's operands; `ERROR` for those about which nothing more is to be said.
+    fn operands(
+        &mut self,
+        channel: Option<ChannelId>,
+        name: &ast::Name,
+        given: usize,
+        direction: Direction,
+        span: Span,
+    ) -> Vec<TypeId> {
+        let Some(id) = channel else { return vec![TypeTable::ERROR; given] };
+        let entry = &self.checker.channels[id.0 as usize];
+        let (payload, boundary, declared) = (entry.hir.payload.clone(), entry.hir.boundary, entry.hir.span);
+        let wrong_end = match (self.kind, boundary, direction) {
+            (BodyKind::Environment, _, _) | (_, Boundary::Internal, _) => None,
+            (_, Boundary::ToWorld, Direction::In) => Some(("read", "in")),
+            (_, Boundary::FromWorld, Direction::Out) => Some(("written", "out")),
+            (_, Boundary::ToWorld, Direction::Out) | (_, Boundary::FromWorld, Direction::In) => None,
+        };
+        if let Some((role, word)) = wrong_end {
+            let message = format!("`{}` is {role} by the outside world, `{word}` is not possible", name.text);
+            let diagnostic = Diagnostic::new(Code::E0408, span, message)
+                .label(declared, format!("`{}` is declared here", name.text));
+            self.checker.report(diagnostic);
+            self.checker.channels[id.0 as usize].tainted = true;
+        }
+        if payload.len() != given {
+            let message = format!("channel `{}` carries {}, {given} given", name.text, counted(payload.len(), "value"));
+            let diagnostic = Diagnostic::new(Code::E0404, span, message)
+                .label(declared, format!("`{}` is declared here", name.text));
+            self.checker.report(diagnostic);
+            self.checker.channels[id.0 as usize].tainted = true;
+            return vec![TypeTable::ERROR; given];
+        }
+        payload
+    }
+}

@@ -1,0 +1,141 @@
+//! Where control can go: functions that can end without `return` (E0502), recursion (E0501), processes that can end.
+
+use super::names::Checker;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{FnId, Stmt, StmtKind};
+use crate::span::Span;
+
+/// Where control is after a statement.
+#[derive(Clone, Copy, Default)]
+struct Exits {
+    /// It can go on to the next statement.
+    next: bool,
+    /// It can leave the nearest loop by `break`.
+    breaks: bool,
+}
+
+impl Exits {
+    fn either(self, other: Exits) -> Exits {
+        Exits { next: self.next || other.next, breaks: self.breaks || other.breaks }
+    }
+}
+
+/// Whether control can reach the end of a body.
+pub(super) fn can_end(body: &[Stmt]) -> bool {
+    block(body).next
+}
+
+fn block(body: &[Stmt]) -> Exits {
+    let mut exits = Exits { next: true, breaks: false };
+    for stmt in body {
+        let found = statement(stmt);
+        exits = Exits { next: found.next, breaks: exits.breaks || found.breaks };
+        if !exits.next {
+            // What follows is never reached, and so are its `break`s.
+            break;
+        }
+    }
+    exits
+}
+
+fn statement(stmt: &Stmt) -> Exits {
+    let next = Exits { next: true, breaks: false };
+    match &stmt.kind {
+        StmtKind::Block(body) => block(body),
+        StmtKind::If(_, then, otherwise) => block(then).either(block(otherwise)),
+        StmtKind::While(condition, body) => Exits { next: condition.is_some() || block(body).breaks, breaks: false },
+        StmtKind::For(..) => next,
+        StmtKind::Match(_, arms) => arms.iter().map(|(_, body)| block(body)).reduce(Exits::either).unwrap_or(next),
+        StmtKind::Communicate(communicate) => communicate
+            .branches
+            .iter()
+            .map(|branch| block(&branch.body))
+            .chain(communicate.otherwise.iter().map(|body| block(body)))
+            .reduce(Exits::either)
+            .unwrap_or(next),
+        StmtKind::Break => Exits { next: false, breaks: true },
+        StmtKind::Continue | StmtKind::Return(_) | StmtKind::Exit(_) => Exits::default(),
+        StmtKind::Label(_)
+        | StmtKind::Declare(_)
+        | StmtKind::Yield
+        | StmtKind::Assert(_)
+        | StmtKind::Call(..)
+        | StmtKind::CallFn(..)
+        | StmtKind::Link(_)
+        | StmtKind::Unlink(_)
+        | StmtKind::Assign(..)
+        | StmtKind::Update { .. } => next,
+    }
+}
+
+/// Reports functions that can end without `return`, and recursion.
+pub(super) fn check_functions(checker: &mut Checker) {
+    for index in 0..checker.functions.len() {
+        let entry = &checker.functions[index];
+        let Some(function) = &entry.hir else { continue };
+        if can_end(&function.body) {
+            let name = &entry.item.name;
+            let end = Span { start: entry.item.body.span.end.saturating_sub(1), ..entry.item.body.span };
+            let message = format!("`fn {}` can end without `return`", name.text);
+            let diagnostic = Diagnostic::new(Code::E0502, name.span, message)
+                .label(end, "control can come here")
+                .help("return a value on every path");
+            checker.report(diagnostic);
+        }
+    }
+    check_recursion(checker);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    New,
+    Open,
+    Done,
+}
+
+/// Depth first without recursion: a chain of calls may be as long as the program.
+fn check_recursion(checker: &mut Checker) {
+    let mut progress = vec![Progress::New; checker.functions.len()];
+    for root in 0..checker.functions.len() {
+        if progress[root] != Progress::New {
+            continue;
+        }
+        let mut stack = vec![(root, 0usize)];
+        progress[root] = Progress::Open;
+        while let Some((function, next)) = stack.last_mut() {
+            let Some((FnId(callee), span)) = checker.functions[*function].calls.get(*next).copied() else {
+                progress[*function] = Progress::Done;
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            let callee = callee as usize;
+            match progress[callee] {
+                Progress::Done => {}
+                Progress::New => {
+                    progress[callee] = Progress::Open;
+                    stack.push((callee, 0));
+                }
+                Progress::Open => {
+                    let start = stack.iter().position(|(open, _)| *open == callee).unwrap_or(0);
+                    let cycle: Vec<usize> = stack[start..].iter().map(|(function, _)| *function).collect();
+                    report_recursion(checker, &cycle, span);
+                }
+            }
+        }
+    }
+}
+
+fn report_recursion(checker: &mut Checker, cycle: &[usize], call: Span) {
+    let name = |function: usize| checker.functions[function].item.name.text.as_str();
+    let shown: Vec<&str> = cycle.iter().take(8).map(|function| name(*function)).collect();
+    let dots = if cycle.len() > 8 { " -> .." } else { "" };
+    let first = name(cycle[0]);
+    let message = format!("`fn {first}` may not call itself: {}{dots} -> {first}", shown.join(" -> "));
+    let place = checker.functions[cycle[0]].item.name.span;
+    let mut diagnostic = Diagnostic::new(Code::E0501, place, message).help("use a loop");
+    if call != place {
+        diagnostic = diagnostic.label(call, "this call closes the cycle");
+    }
+    checker.report(diagnostic);
+}

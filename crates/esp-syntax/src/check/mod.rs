@@ -1,0 +1,93 @@
+//! Semantic analysis: from syntax to the checked program. Finds every fault of section 7 that is not one of spelling;
+//! reads no file itself (a [`Loader`] does) and knows nothing of the IR.
+
+mod access;
+mod allocation;
+mod assigned;
+mod body;
+mod calls;
+mod coerce;
+mod communicate;
+mod constants;
+mod coverage;
+mod expressions;
+mod fastpaths;
+mod flow;
+mod idle;
+mod interfaces;
+mod layouts;
+mod literals;
+mod load;
+mod loops;
+mod models;
+mod names;
+mod order;
+mod patterns;
+mod places;
+mod ports;
+mod signatures;
+mod statements;
+mod suggest;
+mod taint;
+mod types;
+mod unused;
+mod walk;
+
+pub use load::{Loader, decode};
+
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::hir;
+use crate::span::{FileId, SourceMap};
+use names::Checker;
+
+/// What analysis found.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// The checked program; none if there was an error.
+    pub program: Option<hir::Program>,
+    /// Everything there is to say, sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks the program whose root file is `root`.
+pub fn analyze(sources: &mut SourceMap, root: FileId, loader: &mut dyn Loader) -> Analysis {
+    analyze_with_fast_paths(sources, root, &[], loader)
+}
+
+/// Checks a program together with separate `.fp` files, whose fast paths come after those in the source.
+pub fn analyze_with_fast_paths(
+    sources: &mut SourceMap,
+    root: FileId,
+    fast_path_files: &[FileId],
+    loader: &mut dyn Loader,
+) -> Analysis {
+    let loaded = load::load(sources, root, fast_path_files, loader);
+    let mut checker = Checker::new(sources, loaded.integrity, loaded.diagnostics);
+    names::declare(&mut checker, &loaded.files, &loaded.order);
+    order::resolve(&mut checker);
+    signatures::resolve(&mut checker);
+    statements::check_bodies(&mut checker);
+    interfaces::check(&mut checker);
+    models::check(&mut checker);
+    fastpaths::check(&mut checker);
+    flow::check_functions(&mut checker);
+    assigned::check(&mut checker);
+    ports::check(&mut checker);
+    idle::mark(&mut checker);
+    loops::check(&mut checker);
+    allocation::check(&mut checker);
+    unused::check(&mut checker);
+    types::check_memory(&mut checker);
+    checker.finish()
+}
+
+impl Checker<'_> {
+    /// Sorts the diagnostics and hands the program over if it has no error.
+    fn finish(mut self) -> Analysis {
+        self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.code));
+        self.diagnostics.dedup();
+        let failed = self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        Analysis { program: if failed { None } else { Some(self.into_program()) }, diagnostics }
+    }
+}

@@ -1,0 +1,438 @@
+//! The items of a program and the one name space they share. Collects and finds them; knows nothing of what is inside.
+
+use super::body::BodyFacts;
+use super::constants::Constant;
+use super::load::Integrity;
+use super::suggest;
+use super::types::Measures;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::hir::{self, ChannelId, ExternId, FnId, LayoutId, ProcessId};
+use crate::span::{SourceMap, Span};
+use crate::types::{PoolId, TypeId, TypeTable};
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+/// What an item's name stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Entity {
+    Type(usize),
+    Const(usize),
+    Channel(ChannelId),
+    Interface,
+    Extern(ExternId),
+    Function(FnId),
+    Layout(LayoutId),
+    Process(ProcessId),
+    FastPath,
+    Model,
+}
+
+impl Entity {
+    /// The kind of item, as messages call it.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Entity::Type(_) => "type",
+            Entity::Const(_) => "constant",
+            Entity::Channel(_) => "channel",
+            Entity::Interface => "interface",
+            Entity::Extern(_) => "extern function",
+            Entity::Function(_) => "function",
+            Entity::Layout(_) => "layout",
+            Entity::Process(_) => "process",
+            Entity::FastPath => "fast path",
+            Entity::Model => "model",
+        }
+    }
+}
+
+/// A declared name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub(super) entity: Entity,
+    pub(super) span: Span,
+}
+
+/// A `type` item.
+pub(super) struct TypeEntry<'a> {
+    pub(super) item: &'a ast::TypeItem,
+    /// The pool that makes it boxed.
+    pub(super) pool: Option<&'a ast::Pool>,
+    pub(super) resolved: Option<TypeId>,
+}
+
+/// A `const`, of the program or of a process.
+pub(super) struct ConstEntry<'a> {
+    pub(super) item: &'a ast::Const,
+    pub(super) value: Option<Constant>,
+}
+
+/// A channel.
+pub(super) struct ChannelEntry<'a> {
+    pub(super) item: &'a ast::Channel,
+    pub(super) hir: hir::Channel,
+    /// An error in its declaration or in an operation on it was reported: nothing is said about its ports.
+    pub(super) tainted: bool,
+}
+
+/// An extern function, declared or implicit.
+pub(super) struct ExternEntry<'a> {
+    pub(super) item: Option<&'a ast::Extern>,
+    pub(super) hir: hir::Extern,
+}
+
+/// A pure function.
+pub(super) struct FunctionEntry<'a> {
+    pub(super) item: &'a ast::Fn,
+    pub(super) parameters: Vec<TypeId>,
+    pub(super) result: TypeId,
+    /// Functions it calls, with the place of the call.
+    pub(super) calls: Vec<(FnId, Span)>,
+    pub(super) hir: Option<hir::Function>,
+    pub(super) facts: BodyFacts,
+}
+
+/// A process.
+pub(super) struct ProcessEntry<'a> {
+    pub(super) item: &'a ast::Process,
+    pub(super) replicas: u32,
+    /// Instance number of replica 0: instances are numbered in order of processes.
+    pub(super) first_instance: u32,
+    pub(super) hir: Option<hir::Process>,
+    pub(super) facts: BodyFacts,
+}
+
+/// Everything known about the program while it is checked.
+pub(super) struct Checker<'a> {
+    pub(super) sources: &'a SourceMap,
+    pub(super) integrity: Integrity,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// How many of the diagnostics are errors.
+    pub(super) errors: usize,
+    pub(super) names: FxHashMap<SmolStr, Named>,
+    pub(super) types: TypeTable,
+    pub(super) measures: Measures,
+    pub(super) type_entries: Vec<TypeEntry<'a>>,
+    pub(super) pools: Vec<&'a ast::Pool>,
+    pub(super) consts: Vec<ConstEntry<'a>>,
+    pub(super) layouts: Vec<(&'a ast::Layout, Option<hir::Layout>)>,
+    pub(super) channels: Vec<ChannelEntry<'a>>,
+    pub(super) externs: Vec<ExternEntry<'a>>,
+    pub(super) functions: Vec<FunctionEntry<'a>>,
+    pub(super) processes: Vec<ProcessEntry<'a>>,
+    pub(super) interface_items: Vec<&'a ast::Interface>,
+    pub(super) interfaces: Vec<hir::Interface>,
+    pub(super) fast_path_items: Vec<&'a ast::FastPath>,
+    pub(super) fast_paths: Vec<hir::FastPath>,
+    pub(super) model_items: Vec<&'a ast::Model>,
+    pub(super) models: Vec<hir::Model>,
+    pub(super) memory: hir::MemoryMode,
+    /// Externs called without a declaration, by name.
+    pub(super) implicit_externs: FxHashMap<SmolStr, ExternId>,
+    /// How many more bytes constants may be copied to.
+    pub(super) constant_budget: usize,
+    /// How many more pattern rows may be compared.
+    pub(super) coverage_budget: usize,
+    suggestions_left: u32,
+}
+
+/// Names the language gives a meaning to (reference, section 1).
+const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(sources: &'a SourceMap, integrity: Integrity, diagnostics: Vec<Diagnostic>) -> Checker<'a> {
+        Checker {
+            sources,
+            integrity,
+            diagnostics,
+            errors: 0,
+            names: FxHashMap::default(),
+            types: TypeTable::new(),
+            measures: Measures::default(),
+            type_entries: Vec::new(),
+            pools: Vec::new(),
+            consts: Vec::new(),
+            layouts: Vec::new(),
+            channels: Vec::new(),
+            externs: Vec::new(),
+            functions: Vec::new(),
+            processes: Vec::new(),
+            interface_items: Vec::new(),
+            interfaces: Vec::new(),
+            fast_path_items: Vec::new(),
+            fast_paths: Vec::new(),
+            model_items: Vec::new(),
+            models: Vec::new(),
+            memory: hir::MemoryMode::default(),
+            implicit_externs: FxHashMap::default(),
+            constant_budget: 32 << 20,
+            coverage_budget: 4 << 20,
+            suggestions_left: 200,
+        }
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity() == Severity::Error);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports an error without labels or help.
+    pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::new(code, span, message));
+    }
+
+    /// The text at a place if it is short enough to repeat in a message, else `e`.
+    pub(super) fn text(&self, span: Span) -> &str {
+        let text = self.sources.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("");
+        if text.is_empty() || text.len() > 30 || text.contains('\n') { "e" } else { text }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Named> {
+        self.names.get(name).copied()
+    }
+
+    /// Reports that there is no `noun` of this name, unless that is likely to follow from an earlier error.
+    pub(super) fn unknown<'n>(&mut self, noun: &str, name: &ast::Name, candidates: impl Iterator<Item = &'n str>) {
+        if name.text.is_empty() || (self.integrity == Integrity::Missing && self.find(&name.text).is_none()) {
+            return;
+        }
+        let mut diagnostic =
+            Diagnostic::new(Code::E0208, name.span, format!("no {noun} named `{name}`", name = name.text));
+        if let Some(named) = self.find(&name.text) {
+            diagnostic = diagnostic.label(named.span, format!("`{}` is a {}", name.text, named.entity.noun()));
+        }
+        if self.suggestions_left > 0 {
+            self.suggestions_left -= 1;
+            if let Some(near) = suggest::nearest(&name.text, candidates) {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            }
+        }
+        self.report(diagnostic);
+    }
+
+    /// Reports that there is no item of this kind and name.
+    pub(super) fn unknown_item(&mut self, noun: &str, name: &ast::Name, wanted: fn(Entity) -> bool) {
+        let mut candidates: Vec<SmolStr> = Vec::new();
+        if self.suggestions_left > 0 {
+            candidates
+                .extend(self.names.iter().filter(|(_, named)| wanted(named.entity)).map(|(name, _)| name.clone()));
+            candidates.sort();
+        }
+        self.unknown(noun, name, candidates.iter().map(SmolStr::as_str));
+    }
+
+    pub(super) fn channel(&mut self, name: &ast::Name) -> Option<ChannelId> {
+        if let Some(Named { entity: Entity::Channel(id), .. }) = self.find(&name.text) {
+            return Some(id);
+        }
+        self.unknown_item("channel", name, |entity| matches!(entity, Entity::Channel(_)));
+        None
+    }
+
+    pub(super) fn process(&mut self, name: &ast::Name) -> Option<ProcessId> {
+        if let Some(Named { entity: Entity::Process(id), .. }) = self.find(&name.text) {
+            return Some(id);
+        }
+        self.unknown_item("process", name, |entity| matches!(entity, Entity::Process(_)));
+        None
+    }
+
+    pub(super) fn layout(&mut self, name: &ast::Name) -> Option<LayoutId> {
+        if let Some(Named { entity: Entity::Layout(id), .. }) = self.find(&name.text) {
+            return Some(id);
+        }
+        self.unknown_item("layout", name, |entity| matches!(entity, Entity::Layout(_)));
+        None
+    }
+
+    /// The pool of a type's name.
+    pub(super) fn pool(&mut self, name: &ast::Name) -> Option<PoolId> {
+        let Some(Named { entity: Entity::Type(entry), .. }) = self.find(&name.text) else {
+            self.unknown_item("type", name, |entity| matches!(entity, Entity::Type(_)));
+            return None;
+        };
+        let ty = self.type_entries[entry].resolved.unwrap_or(TypeTable::ERROR);
+        match self.types.get(ty) {
+            crate::types::Type::Boxed(pool) => Some(*pool),
+            crate::types::Type::Error => None,
+            _ => {
+                let message = format!("type `{}` has no pool", name.text);
+                let help = format!("declare one, as in `pool {} 16;`", name.text);
+                self.report(Diagnostic::new(Code::E0208, name.span, message).help(help));
+                None
+            }
+        }
+    }
+
+    /// Which process an instance number belongs to, and its replica.
+    pub(super) fn instance(&self, number: i128) -> Option<(ProcessId, u32)> {
+        let number = u32::try_from(number).ok()?;
+        let next = self.processes.partition_point(|process| process.first_instance <= number);
+        let process = next.checked_sub(1)?;
+        let replica = number - self.processes[process].first_instance;
+        (replica < self.processes[process].replicas).then_some((ProcessId(process as u32), replica))
+    }
+
+    /// Reports a name that the language itself uses.
+    pub(super) fn reject_predeclared(&mut self, name: &ast::Name) -> bool {
+        let predeclared = PREDECLARED.contains(&name.text.as_str());
+        if predeclared {
+            let message = format!("`{}` is predeclared and cannot be declared again", name.text);
+            self.error(Code::E0204, name.span, message);
+        }
+        predeclared
+    }
+
+    fn declare(&mut self, name: &ast::Name, entity: Entity) {
+        if name.text.is_empty() || self.reject_predeclared(name) {
+            return;
+        }
+        if let Some(first) = self.names.get(&name.text) {
+            let diagnostic = Diagnostic::new(Code::E0204, name.span, format!("`{}` is declared twice", name.text))
+                .label(first.span, "first declared here");
+            self.report(diagnostic);
+            return;
+        }
+        self.names.insert(name.text.clone(), Named { entity, span: name.span });
+    }
+
+    /// The finished program.
+    pub(super) fn into_program(self) -> hir::Program {
+        hir::Program {
+            types: self.types,
+            memory: self.memory,
+            channels: self.channels.into_iter().map(|entry| entry.hir).collect(),
+            interfaces: self.interfaces,
+            externs: self.externs.into_iter().map(|entry| entry.hir).collect(),
+            functions: self.functions.into_iter().filter_map(|entry| entry.hir).collect(),
+            layouts: self.layouts.into_iter().filter_map(|(_, layout)| layout).collect(),
+            processes: self.processes.into_iter().filter_map(|entry| entry.hir).collect(),
+            fast_paths: self.fast_paths,
+            models: self.models,
+        }
+    }
+}
+
+/// Enters every item into the name space.
+pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], order: &[(usize, usize)]) {
+    let mut memory: Option<&ast::Memory> = None;
+    for (file, item) in order {
+        match &files[*file].items[*item] {
+            ast::Item::Import(_) => {}
+            ast::Item::Type(item) => {
+                checker.declare(&item.name, Entity::Type(checker.type_entries.len()));
+                checker.type_entries.push(TypeEntry { item, pool: None, resolved: None });
+            }
+            ast::Item::Const(item) => {
+                checker.declare(&item.name, Entity::Const(checker.consts.len()));
+                checker.consts.push(ConstEntry { item, value: None });
+            }
+            ast::Item::Channel(item) => {
+                checker.declare(&item.name, Entity::Channel(ChannelId(checker.channels.len() as u32)));
+                checker.channels.push(ChannelEntry { item, hir: channel(item), tainted: false });
+            }
+            ast::Item::Interface(item) => {
+                checker.declare(&item.name, Entity::Interface);
+                checker.interface_items.push(item);
+            }
+            ast::Item::Extern(item) => {
+                checker.declare(&item.name, Entity::Extern(ExternId(checker.externs.len() as u32)));
+                let hir = hir::Extern {
+                    name: item.name.text.clone(),
+                    purity: item.purity,
+                    parameters: Vec::new(),
+                    result: None,
+                    span: item.name.span,
+                };
+                checker.externs.push(ExternEntry { item: Some(item), hir });
+            }
+            ast::Item::Fn(item) => {
+                checker.declare(&item.name, Entity::Function(FnId(checker.functions.len() as u32)));
+                checker.functions.push(FunctionEntry {
+                    item,
+                    parameters: Vec::new(),
+                    result: TypeTable::ERROR,
+                    calls: Vec::new(),
+                    hir: None,
+                    facts: BodyFacts::default(),
+                });
+            }
+            ast::Item::Layout(item) => {
+                checker.declare(&item.name, Entity::Layout(LayoutId(checker.layouts.len() as u32)));
+                checker.layouts.push((item, None));
+            }
+            ast::Item::Process(item) => {
+                checker.declare(&item.name, Entity::Process(ProcessId(checker.processes.len() as u32)));
+                checker.processes.push(ProcessEntry {
+                    item,
+                    replicas: 1,
+                    first_instance: 0,
+                    hir: None,
+                    facts: BodyFacts::default(),
+                });
+            }
+            ast::Item::FastPath(item) => {
+                checker.declare(&item.name, Entity::FastPath);
+                checker.fast_path_items.push(item);
+            }
+            ast::Item::Model(item) => {
+                checker.declare(&item.name, Entity::Model);
+                checker.model_items.push(item);
+            }
+            ast::Item::Pool(item) => checker.pools.push(item),
+            ast::Item::Memory(item) => match memory {
+                Some(first) if first.mode != item.mode => {
+                    let diagnostic = Diagnostic::new(Code::E0204, item.span, "`memory` is set twice, and differently")
+                        .label(first.span, "first set here");
+                    checker.report(diagnostic);
+                }
+                Some(_) => {}
+                None => {
+                    memory = Some(item);
+                    checker.memory = item.mode;
+                }
+            },
+        }
+    }
+    attach_pools(checker);
+}
+
+/// Finds the types that have pools.
+fn attach_pools(checker: &mut Checker) {
+    for pool in checker.pools.clone() {
+        let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty.text) else {
+            checker.unknown_item("type", &pool.ty, |entity| matches!(entity, Entity::Type(_)));
+            continue;
+        };
+        if let Some(first) = checker.type_entries[entry].pool {
+            let message = format!("the pool of `{}` is declared twice", pool.ty.text);
+            let diagnostic =
+                Diagnostic::new(Code::E0204, pool.ty.span, message).label(first.ty.span, "first declared here");
+            checker.report(diagnostic);
+            continue;
+        }
+        checker.type_entries[entry].pool = Some(pool);
+    }
+}
+
+/// A channel as far as its attributes tell.
+fn channel(item: &ast::Channel) -> hir::Channel {
+    let mut channel = hir::Channel {
+        name: item.name.text.clone(),
+        payload: Vec::new(),
+        boundary: hir::Boundary::Internal,
+        sharing: hir::Sharing::Ports,
+        policy: hir::Policy::default(),
+        driver: item.driver.as_ref().map(|(text, _)| String::from_utf8_lossy(text).into_owned()),
+        span: item.name.span,
+    };
+    for (attribute, _) in &item.attributes {
+        match attribute {
+            ast::ChannelAttribute::ExternalIn => channel.boundary = hir::Boundary::ToWorld,
+            ast::ChannelAttribute::ExternalOut => channel.boundary = hir::Boundary::FromWorld,
+            ast::ChannelAttribute::Shared => channel.sharing = hir::Sharing::Shared,
+            ast::ChannelAttribute::Policy(policy) => channel.policy = *policy,
+        }
+    }
+    channel
+}

@@ -1,0 +1,343 @@
+//! Patterns against types: what they declare, assign and compare (reference, section 4). Whether they cover and exclude
+//! each other is for `coverage`.
+
+use super::body::{Body, BodyKind, PatternState, Role};
+use super::coerce::Use;
+use super::constants::fits;
+use super::literals::{Completeness, counted};
+use super::places::{Intent, steps};
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{self, ExprKind, LocalId, Mutability, PatternKind};
+use crate::span::Span;
+use crate::types::{Type, TypeId, TypeTable};
+
+impl<'a> Body<'_, 'a> {
+    /// The patterns of one operation, arm or entry, whose names count as one pattern's.
+    pub(super) fn patterns(&mut self, patterns: &'a [ast::Pattern], types: &[TypeId]) -> Vec<hir::Pattern> {
+        let mut state = PatternState { active: true, ..PatternState::default() };
+        let mut places = Vec::new();
+        patterns.iter().for_each(|pattern| collect_places(pattern, &mut places));
+        let mut whole: Vec<(LocalId, Span)> = Vec::new();
+        for place in places {
+            let Some(super::body::Binding::Local(id)) = self.find(&place.base.text) else { continue };
+            let first = whole.iter().find(|(other, _)| *other == id).map(|(_, span)| *span);
+            if let Some(first) = first {
+                let message = format!("`{}` is assigned twice by this pattern", place.base.text);
+                let diagnostic =
+                    Diagnostic::new(Code::E0403, place.base.span, message).label(first, "first assigned here");
+                self.checker.report(diagnostic.help("write `_` for the value that is not wanted"));
+            } else if place.path.is_empty() {
+                whole.push((id, place.base.span));
+            }
+            state.assigned.insert(id);
+        }
+        let outer = std::mem::replace(&mut self.pattern, state);
+        let resolved = patterns
+            .iter()
+            .enumerate()
+            .map(|(index, pattern)| self.pattern(pattern, types.get(index).copied().unwrap_or(TypeTable::ERROR)))
+            .collect();
+        self.pattern = outer;
+        resolved
+    }
+
+    fn pattern(&mut self, pattern: &'a ast::Pattern, ty: TypeId) -> hir::Pattern {
+        let kind = self.pattern_kind(pattern, ty);
+        let condition = pattern.condition.as_ref().map(|condition| {
+            if self.kind == BodyKind::Interface {
+                self.checker.error(Code::E0506, condition.span, "an interface entry has no condition");
+            }
+            self.pattern.condition_depth += 1;
+            let condition = self.condition(condition);
+            self.pattern.condition_depth -= 1;
+            Box::new(condition)
+        });
+        hir::Pattern { kind, condition, ty, span: pattern.span }
+    }
+
+    fn pattern_kind(&mut self, pattern: &'a ast::Pattern, ty: TypeId) -> PatternKind {
+        let span = pattern.span;
+        let content = self.checker.content(ty);
+        match &pattern.kind {
+            ast::PatternKind::Error | ast::PatternKind::Any => PatternKind::Any,
+            ast::PatternKind::Declare(name) => {
+                if name.text.is_empty() {
+                    return PatternKind::Any;
+                }
+                let id = self.declare(name, Some(ty), Mutability::Immutable, Role::Received);
+                self.pattern.declared.insert(id);
+                PatternKind::Declare(id)
+            }
+            ast::PatternKind::Equal(expr) => self.equal_pattern(expr, ty),
+            ast::PatternKind::OwnId => match (self.own_process(), self.checker.types.get(content)) {
+                (_, Type::Error) => PatternKind::Any,
+                (Some(own), Type::Pid(processes)) if processes.contains(&own) => PatternKind::OwnId,
+                (Some(own), _) => {
+                    let id = self.checker.types.intern(Type::Pid([own].into()));
+                    self.mismatch(content, id, span);
+                    PatternKind::Any
+                }
+                (None, _) => {
+                    self.checker.error(Code::E0506, span, "`@` has a meaning only in a process");
+                    PatternKind::Any
+                }
+            },
+            ast::PatternKind::Int(value) => match *self.checker.types.get(content) {
+                Type::Int(int) if fits(*value, int) => PatternKind::Constant(*value),
+                Type::Int(int) => {
+                    let message = format!("{value} does not fit `{}`", int.name());
+                    let help = format!("`{}` holds {} to {}", int.name(), int.min(), int.max());
+                    self.checker.report(Diagnostic::new(Code::E0303, span, message).help(help));
+                    PatternKind::Any
+                }
+                _ => self.wrong_pattern(content, "an integer", span),
+            },
+            ast::PatternKind::Bool(value) => match self.checker.types.get(content) {
+                Type::Bool => PatternKind::Constant(i128::from(*value)),
+                _ => self.wrong_pattern(content, "`bool`", span),
+            },
+            ast::PatternKind::Bytes(bytes) => match self.checker.types.get(content) {
+                Type::Bytes { bound } if bytes.len() <= *bound as usize => PatternKind::Bytes(bytes.clone()),
+                Type::Bytes { .. } => {
+                    let message =
+                        format!("a string of {} bytes does not fit `{}`", bytes.len(), self.checker.type_name(content));
+                    self.checker.error(Code::E0303, span, message);
+                    PatternKind::Any
+                }
+                _ => self.wrong_pattern(content, "a byte string", span),
+            },
+            ast::PatternKind::Tag(tag, payload) => self.tag_pattern(tag, payload, content, span),
+            ast::PatternKind::Place(place) => self.place_pattern(place, ty),
+            ast::PatternKind::Record(fields) => self.record_pattern(fields, content, span),
+            ast::PatternKind::Array(elements) => self.array_pattern(elements, content, span),
+        }
+    }
+
+    fn wrong_pattern(&mut self, expected: TypeId, found: &str, span: Span) -> PatternKind {
+        if expected != TypeTable::ERROR {
+            let message = format!("expected `{}`, found {found}", self.checker.type_name(expected));
+            self.checker.error(Code::E0302, span, message);
+        }
+        PatternKind::Any
+    }
+
+    /// `== e`: static if e is a constant or `@`.
+    fn equal_pattern(&mut self, expr: &'a ast::Expr, ty: TypeId) -> PatternKind {
+        let value = self.check(expr, ty, Use::Read);
+        if value.ty == TypeTable::ERROR {
+            return PatternKind::Any;
+        }
+        if let Some(kind) = constant_pattern(&value) {
+            return kind;
+        }
+        if self.kind == BodyKind::Interface {
+            self.checker.error(Code::E0506, expr.span, "an interface entry compares with constants only");
+        }
+        PatternKind::Equal(value)
+    }
+
+    fn tag_pattern(&mut self, tag: &'a ast::Name, payload: &'a ast::Pattern, ty: TypeId, span: Span) -> PatternKind {
+        let Type::Union(id) = *self.checker.types.get(ty) else {
+            let found = format!("the tag `{}`", tag.text);
+            self.pattern(payload, TypeTable::ERROR);
+            return self.wrong_pattern(ty, &found, span);
+        };
+        let Some((index, part)) = self.tag(tag, id) else {
+            self.pattern(payload, TypeTable::ERROR);
+            return PatternKind::Any;
+        };
+        match part {
+            Some(part) => PatternKind::Tag(index, Some(Box::new(self.pattern(payload, part)))),
+            None => {
+                let empty = match &payload.kind {
+                    ast::PatternKind::Record(fields) => fields.is_empty(),
+                    ast::PatternKind::Any | ast::PatternKind::Error => true,
+                    _ => false,
+                };
+                if !empty {
+                    self.no_payload(tag, payload.span);
+                    self.pattern(payload, TypeTable::ERROR);
+                }
+                PatternKind::Tag(index, None)
+            }
+        }
+    }
+
+    fn record_pattern(
+        &mut self,
+        fields: &'a [(Option<ast::Name>, ast::Pattern)],
+        ty: TypeId,
+        span: Span,
+    ) -> PatternKind {
+        let Type::Record(id) = *self.checker.types.get(ty) else {
+            fields.iter().for_each(|(_, pattern)| {
+                self.pattern(pattern, TypeTable::ERROR);
+            });
+            return self.wrong_pattern(ty, "a record", span);
+        };
+        let names = fields.iter().map(|(name, _)| name.as_ref());
+        let order = self.record_fields(names, id, span, Completeness::Some);
+        let types: Vec<TypeId> =
+            self.checker.types.aggregate(id).parts.iter().map(|(_, ty)| ty.unwrap_or(TypeTable::ERROR)).collect();
+        let any = |ty| hir::Pattern { kind: PatternKind::Any, condition: None, ty, span };
+        let mut parts: Vec<hir::Pattern> = types.iter().map(|ty| any(*ty)).collect();
+        for (index, (_, pattern)) in fields.iter().enumerate() {
+            match order.as_ref().and_then(|order| order[index]) {
+                Some(field) => parts[field as usize] = self.pattern(pattern, types[field as usize]),
+                None => {
+                    self.pattern(pattern, TypeTable::ERROR);
+                }
+            }
+        }
+        PatternKind::Record(parts)
+    }
+
+    fn array_pattern(&mut self, elements: &'a [ast::Pattern], ty: TypeId, span: Span) -> PatternKind {
+        let Type::Array { length, element } = *self.checker.types.get(ty) else {
+            elements.iter().for_each(|pattern| {
+                self.pattern(pattern, TypeTable::ERROR);
+            });
+            return self.wrong_pattern(ty, "an array", span);
+        };
+        let parts: Vec<hir::Pattern> = elements.iter().map(|pattern| self.pattern(pattern, element)).collect();
+        if parts.len() != length as usize {
+            let message = format!("the array has {}, {} given", counted(length as usize, "element"), parts.len());
+            self.checker.error(Code::E0404, span, message);
+            return PatternKind::Any;
+        }
+        PatternKind::Array(parts)
+    }
+
+    /// A bare name: a variable or element to assign.
+    fn place_pattern(&mut self, place: &'a ast::Place, ty: TypeId) -> PatternKind {
+        let name = &place.base;
+        if self.kind == BodyKind::Interface {
+            if !name.text.is_empty() {
+                let help = format!("write `${}` to make it a parameter", name.text);
+                let message = "an interface entry has no variables to assign";
+                self.checker.report(Diagnostic::new(Code::E0506, place.span, message).help(help));
+            }
+            return PatternKind::Any;
+        }
+        if place.path.is_empty() && self.find(&name.text).is_none() && self.reject_undeclared(name, ty) {
+            return PatternKind::Any;
+        }
+        let Some(base) = self.place_base(name, Intent::Pattern) else { return PatternKind::Any };
+        if place.path.is_empty() {
+            self.infer(base, ty, Mutability::Immutable);
+        }
+        let path = steps(place);
+        let Some(target) = self.place(base, &path, place.span, name.span) else {
+            // The variable counts as assigned all the same.
+            let path = Vec::new();
+            return PatternKind::Assign(hir::Place { base, path, ty: TypeTable::ERROR, span: place.span });
+        };
+        let whole = path.is_empty();
+        if whole && self.effective(target.ty, self.local(base).mutability) == Mutability::Mutable {
+            if ty != TypeTable::ERROR {
+                let message = format!(
+                    "expected `{}`, found `{}`",
+                    self.checker.type_name(ty),
+                    self.checker.value_type_name(target.ty, Mutability::Mutable)
+                );
+                let help = format!("receive into a name of its own and `thaw` it, as in `${}_new`", name.text);
+                self.checker.report(Diagnostic::new(Code::E0302, place.span, message).help(help));
+            }
+        } else if ty != TypeTable::ERROR && !self.goes_into(ty, target.ty) {
+            let message = format!(
+                "`{}` is `{}`, the value received is `{}`",
+                self.checker.text(place.span),
+                self.checker.type_name(target.ty),
+                self.checker.type_name(ty)
+            );
+            let mut diagnostic = Diagnostic::new(Code::E0302, place.span, message);
+            if self.int_type(ty).is_some() && self.int_type(target.ty).is_some() {
+                let into = self.checker.type_name(target.ty);
+                diagnostic = diagnostic.help(format!("receive `$v` and assign `{into}(v)`"));
+            }
+            self.checker.report(diagnostic);
+        }
+        PatternKind::Assign(target)
+    }
+
+    /// An unknown bare name in a pattern: what was meant?
+    fn reject_undeclared(&mut self, name: &ast::Name, ty: TypeId) -> bool {
+        if name.text.is_empty() || self.checker.find(&name.text).is_some() {
+            return false;
+        }
+        let content = self.checker.content(ty);
+        if let Type::Union(id) = self.checker.types.get(content)
+            && let Some((_, payload)) =
+                self.checker.types.aggregate(*id).parts.iter().find(|(tag, _)| *tag == name.text)
+        {
+            let payload = if payload.is_some() { "_" } else { "{}" };
+            let message = format!("`{}` is a tag, not a variable to assign", name.text);
+            let help = format!("write `{} |> {payload}`", name.text);
+            self.checker.report(Diagnostic::new(Code::E0401, name.span, message).help(help));
+            return true;
+        }
+        let names = self.visible_names();
+        if super::suggest::nearest(&name.text, names.iter().map(|name| name.as_str())).is_some() {
+            return false;
+        }
+        let diagnostic = Diagnostic::new(Code::E0208, name.span, format!("no variable named `{}`", name.text))
+            .help(format!("write `${}` to declare it here", name.text));
+        self.checker.report(diagnostic);
+        true
+    }
+
+    /// Whether a received value goes into a place by itself.
+    fn goes_into(&self, from: TypeId, to: TypeId) -> bool {
+        let (from, to) = (self.checker.content(from), self.checker.content(to));
+        from == to
+            || match (self.checker.types.get(from), self.checker.types.get(to)) {
+                (Type::Error, _) | (_, Type::Error) | (Type::Bytes { .. }, Type::Bytes { .. }) => true,
+                (Type::Int(from), Type::Int(to)) => from.widens_to(*to),
+                (Type::Pid(from), Type::Pid(to)) => from.iter().all(|process| to.contains(process)),
+                _ => false,
+            }
+    }
+}
+
+fn collect_places<'a>(pattern: &'a ast::Pattern, places: &mut Vec<&'a ast::Place>) {
+    match &pattern.kind {
+        ast::PatternKind::Place(place) => places.push(place),
+        ast::PatternKind::Tag(_, payload) => collect_places(payload, places),
+        ast::PatternKind::Record(fields) => fields.iter().for_each(|(_, part)| collect_places(part, places)),
+        ast::PatternKind::Array(parts) => parts.iter().for_each(|part| collect_places(part, places)),
+        ast::PatternKind::Error
+        | ast::PatternKind::Any
+        | ast::PatternKind::Declare(_)
+        | ast::PatternKind::Equal(_)
+        | ast::PatternKind::OwnId
+        | ast::PatternKind::Int(_)
+        | ast::PatternKind::Bytes(_)
+        | ast::PatternKind::Bool(_) => {}
+    }
+}
+
+/// A constant value as a pattern of constants.
+fn constant_pattern(value: &hir::Expr) -> Option<PatternKind> {
+    let part = |value: &hir::Expr| {
+        let kind = constant_pattern(value)?;
+        Some(hir::Pattern { kind, condition: None, ty: value.ty, span: value.span })
+    };
+    match &value.kind {
+        ExprKind::Constant(value) => Some(PatternKind::Constant(*value)),
+        ExprKind::Bytes(bytes) => Some(PatternKind::Bytes(bytes.clone())),
+        ExprKind::OwnId => Some(PatternKind::OwnId),
+        ExprKind::WidenPid(inner) | ExprKind::Box(inner) => constant_pattern(inner),
+        ExprKind::Union(tag, None) => Some(PatternKind::Tag(*tag, None)),
+        ExprKind::Union(tag, Some(payload)) => Some(PatternKind::Tag(*tag, Some(Box::new(part(payload)?)))),
+        ExprKind::Record(fields) => {
+            let mut parts: Vec<Option<hir::Pattern>> = vec![None; fields.len()];
+            for (field, value) in fields {
+                *parts.get_mut(*field as usize)? = Some(part(value)?);
+            }
+            parts.into_iter().collect::<Option<Vec<_>>>().map(PatternKind::Record)
+        }
+        ExprKind::Array(elements) => elements.iter().map(part).collect::<Option<Vec<_>>>().map(PatternKind::Array),
+        _ => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! Types of channels, extern functions and pure functions: what bodies need to know before they are checked.
+
+use super::names::Checker;
+use crate::ast;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::types::{Type, TypeTable};
+
+/// Resolves the types in every signature.
+pub(super) fn resolve(checker: &mut Checker) {
+    for index in 0..checker.channels.len() {
+        let item = checker.channels[index].item;
+        let payload: Vec<_> = item.types.iter().map(|ty| checker.resolve_type(ty)).collect();
+        let entry = &mut checker.channels[index];
+        entry.tainted |= payload.contains(&TypeTable::ERROR);
+        entry.hir.payload = payload;
+        reject_repeated_attributes(checker, item);
+    }
+    for index in 0..checker.externs.len() {
+        let Some(item) = checker.externs[index].item else { continue };
+        let mut parameters = Vec::new();
+        for (name, parameter) in &item.parameters {
+            let ty = checker.resolve_type(&parameter.ty);
+            if parameter.mutability == ast::Mutability::Mutable && item.purity == ast::Purity::Pure {
+                let message = format!("`{}` is pure and cannot write a parameter", item.name.text);
+                let diagnostic =
+                    Diagnostic::new(Code::E0307, parameter.ty.span, message).help("drop the `#`, or drop `pure`");
+                checker.report(diagnostic);
+            }
+            parameters.push((name.as_ref().map(|name| name.text.clone()), ty, parameter.mutability));
+        }
+        let result = item.result.as_ref().map(|ty| checker.resolve_type(ty));
+        let hir = &mut checker.externs[index].hir;
+        (hir.parameters, hir.result) = (parameters, result);
+    }
+    for index in 0..checker.functions.len() {
+        let item = checker.functions[index].item;
+        let parameters = item.parameters.iter().map(|(_, ty)| checker.resolve_type(ty)).collect();
+        let result = checker.resolve_type(&item.result);
+        let entry = &mut checker.functions[index];
+        (entry.parameters, entry.result) = (parameters, result);
+    }
+}
+
+/// One channel has one boundary and one policy.
+fn reject_repeated_attributes(checker: &mut Checker, item: &ast::Channel) {
+    let class = |attribute: ast::ChannelAttribute| match attribute {
+        ast::ChannelAttribute::ExternalIn | ast::ChannelAttribute::ExternalOut => "external",
+        ast::ChannelAttribute::Shared => "shared",
+        ast::ChannelAttribute::Policy(_) => "policy",
+    };
+    for (index, (attribute, span)) in item.attributes.iter().enumerate() {
+        let Some((_, first)) = item.attributes[..index].iter().find(|(other, _)| class(*other) == class(*attribute))
+        else {
+            continue;
+        };
+        let message = format!("`{}` is given twice for channel `{}`", class(*attribute), item.name.text);
+        let diagnostic = Diagnostic::new(Code::E0204, *span, message).label(*first, "first given here");
+        checker.report(diagnostic);
+    }
+}
+
+impl Checker<'_> {
+    /// A type's kind without its box: what can be looked into.
+    pub(super) fn content(&self, ty: crate::types::TypeId) -> crate::types::TypeId {
+        match self.types.get(ty) {
+            Type::Boxed(pool) => self.types.pool(*pool).content,
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_) => ty,
+        }
+    }
+}
