@@ -66,7 +66,7 @@ pub struct Const {
     /// The declared type, if any.
     pub ty: Option<Type>,
     /// Its value.
-    pub value: Expr,
+    pub value: Box<Expr>,
 }
 
 /// `channel c(int, u8) external out = "text:-";`
@@ -350,7 +350,7 @@ pub struct Var {
     /// Its type, if written.
     pub ty: Option<ValueType>,
     /// Its first value, if written.
-    pub value: Option<Expr>,
+    pub value: Option<Box<Expr>>,
 }
 
 /// A statement.
@@ -374,7 +374,7 @@ pub enum StmtKind {
     /// `while (c) s` or `while { .. }`
     While(Option<Expr>, Box<Stmt>),
     /// `for i in a..b { .. }`
-    For(Name, Expr, Expr, Block),
+    For(Name, Box<Expr>, Box<Expr>, Block),
     /// `match e { pattern => s .. }`
     Match(Expr, Vec<(Pattern, Stmt)>),
     /// `break;`
@@ -394,7 +394,7 @@ pub enum StmtKind {
     /// `f(x);`, which includes `link(x)` and `unlink(x)`.
     Call(Name, Vec<Expr>),
     /// `x[i].f += e;`
-    Assign(Place, AssignOperator, Expr),
+    Assign(Place, AssignOperator, Box<Expr>),
 }
 
 /// A channel operation or `alt`.
@@ -682,17 +682,20 @@ pub enum StatementRefKind {
     Channel(Name, Option<Direction>, Option<u64>),
 }
 
+/// A process, and its replica if written.
+pub type Instance = (Name, Option<(u64, Span)>);
+
 /// A statement element: a statement and what must hold at it.
 #[derive(Clone, Debug)]
 pub struct Element {
     /// The statement.
     pub statement: StatementRef,
     /// `? (e)`
-    pub predicate: Option<Expr>,
+    pub predicate: Option<Box<Expr>>,
     /// `<=> s`
-    pub peer: Option<StatementRef>,
+    pub peer: Option<Box<StatementRef>>,
     /// `yield P[k]`
-    pub yield_to: Option<(Name, Option<(u64, Span)>)>,
+    pub yield_to: Option<Box<Instance>>,
     /// The whole element.
     pub span: Span,
 }

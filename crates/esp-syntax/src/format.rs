@@ -11,7 +11,7 @@ use crate::diagnostics::Diagnostic;
 use crate::parser::Parse;
 use crate::tree::{SyntaxKind, SyntaxNode, SyntaxToken};
 use gaps::Gap;
-use printer::{Op, Printer};
+use printer::{Op, Place, Printer};
 use rowan::NodeOrToken;
 
 /// The program laid out anew, or what is wrong with its syntax: text that is not understood is not touched.
@@ -30,7 +30,7 @@ pub fn format(parse: &Parse) -> Result<String, Vec<Diagnostic>> {
     layout.node(&root, Gap::Statement { blank: false });
     let gap = layout.comments(Gap::Hard);
     layout.push_gap(gap);
-    let text = Printer::print(&layout.ops);
+    let text = Printer::print(&root.text().to_string(), &layout.ops);
     debug_assert!(same_tokens(&root, &text), "formatting keeps all tokens of\n{root}\nin\n{text}");
     Ok(text)
 }
@@ -49,33 +49,31 @@ fn significant(root: &SyntaxNode) -> Vec<SyntaxToken> {
 }
 
 /// What stands before a token.
-#[derive(Default)]
+#[derive(Clone, Copy)]
 struct Leading {
-    comments: Vec<Comment>,
+    /// How many comments stand before it and all earlier tokens.
+    comments_end: u32,
     /// Line ends between the last comment, or the token before, and the token.
-    newlines: usize,
+    newlines: u32,
 }
 
+#[derive(Clone, Copy)]
 struct Comment {
-    text: String,
+    place: Place,
     kind: SyntaxKind,
     /// Line ends between what stands before and the comment.
-    newlines: usize,
-}
-
-impl Leading {
-    /// Whether a line ends right behind the token before.
-    fn begins_with_newline(&self) -> bool {
-        self.comments.first().map_or(self.newlines, |comment| comment.newlines) > 0
-    }
+    newlines: u32,
 }
 
 /// Walks the tree and writes down what to print.
 struct Layout {
     /// For each token that is not trivia, and the end of the file.
     leading: Vec<Leading>,
+    comments: Vec<Comment>,
     /// The next token.
     position: usize,
+    /// The token whose comments and line ends have been written down already.
+    begun: Option<usize>,
     ops: Vec<Op>,
 }
 
@@ -123,35 +121,49 @@ fn brackets(kind: SyntaxKind) -> Option<(SyntaxKind, SyntaxKind, Inside)> {
 
 impl Layout {
     fn new(root: &SyntaxNode) -> Layout {
-        let mut leading = vec![];
-        let mut current = Leading::default();
+        let (mut leading, mut comments) = (Vec::new(), Vec::new());
+        let mut newlines = 0;
         for token in root.descendants_with_tokens().filter_map(NodeOrToken::into_token) {
             match token.kind() {
-                SyntaxKind::Whitespace => current.newlines += token.text().matches('\n').count(),
+                SyntaxKind::Whitespace => newlines += token.text().matches('\n').count() as u32,
                 kind @ (SyntaxKind::LineComment | SyntaxKind::BlockComment) => {
-                    let newlines = std::mem::take(&mut current.newlines);
-                    current.comments.push(Comment { text: token.text().trim_end().to_string(), kind, newlines });
+                    let newlines = std::mem::take(&mut newlines);
+                    comments.push(Comment { place: Place::of(&token), kind, newlines });
                 }
-                _ => leading.push(std::mem::take(&mut current)),
+                _ => leading
+                    .push(Leading { comments_end: comments.len() as u32, newlines: std::mem::take(&mut newlines) }),
             }
         }
-        leading.push(current);
-        Layout { leading, position: 0, ops: Vec::new() }
+        leading.push(Leading { comments_end: comments.len() as u32, newlines });
+        Layout { leading, comments, position: 0, begun: None, ops: Vec::new() }
+    }
+
+    /// The comments before the next token.
+    fn next_comments(&self) -> std::ops::Range<usize> {
+        let start = self.position.checked_sub(1).map_or(0, |previous| self.leading[previous].comments_end);
+        start as usize..self.leading[self.position].comments_end as usize
+    }
+
+    /// Whether a line ends right behind the token before the next one.
+    fn at_line_end(&self) -> bool {
+        let comments = &self.comments[self.next_comments()];
+        comments.first().map_or(self.leading[self.position].newlines, |comment| comment.newlines) > 0
     }
 
     /// Writes down the comments before the next token. What is between them and the token is returned; `gap` is what
     /// would be there without comments.
     fn comments(&mut self, gap: Gap) -> Gap {
-        let leading = std::mem::take(&mut self.leading[self.position]);
+        if self.begun.replace(self.position) == Some(self.position) {
+            return gap;
+        }
+        let leading = self.leading[self.position];
         let mut before = None;
-        for comment in leading.comments {
+        for index in self.next_comments() {
+            let comment = self.comments[index];
             let first_in_file = self.ops.iter().all(|op| matches!(op, Op::GroupStart { .. } | Op::Indent));
             match (comment.newlines, before) {
                 (_, None) if first_in_file => {}
-                (0, None | Some(SyntaxKind::BlockComment)) => self.ops.push(match comment.kind {
-                    SyntaxKind::LineComment => Op::Comment(" ".to_string()),
-                    _ => Op::Space,
-                }),
+                (0, None | Some(SyntaxKind::BlockComment)) => self.ops.push(Op::Space),
                 (newlines, _) => {
                     let kept = match before {
                         None => gap.keeps_blank_before_comment(),
@@ -160,7 +172,7 @@ impl Layout {
                     self.ops.push(Op::Hard { blank: newlines > 1 && kept });
                 }
             }
-            self.ops.push(Op::Comment(comment.text));
+            self.ops.push(Op::Comment(comment.place));
             before = Some(comment.kind);
         }
         let blank = leading.newlines > 1 && gap.keeps_blank_behind_comment();
@@ -175,10 +187,9 @@ impl Layout {
         match gap {
             Gap::Nothing => {}
             Gap::Space => self.ops.push(Op::Space),
-            Gap::Line => self.ops.push(Op::Line { flat: " ", blank: false }),
-            Gap::Soft => self.ops.push(Op::Line { flat: "", blank: false }),
-            Gap::Statement { blank } => self.ops.push(Op::Line { flat: " ", blank }),
-            Gap::First | Gap::Last => self.ops.push(Op::Line { flat: " ", blank: false }),
+            Gap::Line | Gap::First | Gap::Last => self.ops.push(Op::Line { blank: false }),
+            Gap::Soft => self.ops.push(Op::SoftLine),
+            Gap::Statement { blank } => self.ops.push(Op::Line { blank }),
             Gap::Fill => self.ops.push(Op::Fill),
             Gap::Hard => self.ops.push(Op::Hard { blank: false }),
             Gap::HardBlank => self.ops.push(Op::Hard { blank: true }),
@@ -188,7 +199,7 @@ impl Layout {
     fn token(&mut self, token: &SyntaxToken, gap: Gap) {
         let gap = self.comments(gap);
         self.push_gap(gap);
-        self.ops.push(Op::Text(token.text().to_string()));
+        self.ops.push(Op::Text(Place::of(token)));
         self.position += 1;
     }
 
@@ -236,13 +247,13 @@ impl Layout {
                     (Some((open, close, kind)), None) if token.kind() == open => {
                         self.token(token, gap);
                         let empty = children.get(index + 1).is_none_or(|next| next.kind() == close);
-                        if empty && self.leading[self.position].comments.is_empty() {
+                        if empty && self.next_comments().is_empty() {
                             previous = Some(token.kind());
                             continue;
                         }
                         let force = match kind {
                             Inside::Block => has_newline_behind(node, token),
-                            Inside::Padded | Inside::Tight => self.leading[self.position].begins_with_newline(),
+                            Inside::Padded | Inside::Tight => self.at_line_end(),
                             Inside::Bare => first_comma_ends_line(node),
                         };
                         self.ops.push(Op::GroupStart { force });
@@ -260,7 +271,7 @@ impl Layout {
                         let gap = self.comments(gap);
                         self.ops.push(Op::Dedent);
                         self.push_gap(gap);
-                        self.ops.push(Op::Text(token.text().to_string()));
+                        self.ops.push(Op::Text(Place::of(token)));
                         self.ops.push(Op::GroupEnd);
                         self.position += 1;
                         inside = None;
@@ -284,8 +295,8 @@ impl Layout {
 
     /// The statement behind `if (c)` and the like, when it is not a block.
     fn body(&mut self, child: &SyntaxNode) {
-        let hard = self.leading[self.position].begins_with_newline();
-        let gap = if self.leading[self.position].comments.is_empty() {
+        let hard = self.at_line_end();
+        let gap = if self.next_comments().is_empty() {
             self.ops.push(Op::BodyStart { hard });
             Gap::Nothing
         } else {
@@ -302,9 +313,17 @@ impl Layout {
 
     fn between(&self, parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind) -> Gap {
         if next == SyntaxKind::ElseKeyword && parent == SyntaxKind::IfStmt && previous != SyntaxKind::RightBrace {
-            return if self.leading[self.position].begins_with_newline() { Gap::Hard } else { Gap::Fill };
+            return if self.at_line_end() { Gap::Hard } else { Gap::Fill };
         }
         gaps::between(parent, previous, next)
+    }
+}
+
+impl Place {
+    /// Where a token stands, without blanks at the end of a comment.
+    fn of(token: &SyntaxToken) -> Place {
+        let start = u32::from(token.text_range().start());
+        Place { start, end: start + token.text().trim_end().len() as u32 }
     }
 }
 

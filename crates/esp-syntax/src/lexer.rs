@@ -197,7 +197,11 @@ impl Lexer<'_> {
         self.position = at + 1;
         let content = &self.text[start + 1..at];
         let mut faults = Vec::new();
-        let bytes = literal::unescape(content, |range, fault| faults.push((range, fault)));
+        let bytes = literal::unescape(content, |range, fault| {
+            if faults.len() < MAX_DIAGNOSTICS {
+                faults.push((range, fault));
+            }
+        });
         let whole_is_fine = faults.is_empty();
         for (range, fault) in faults {
             let first = (start + 1 + range.start) as u32;

@@ -5,17 +5,26 @@
 const WIDTH: usize = 100;
 const INDENTATION: usize = 2;
 
+/// A piece of the source text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
 /// One step of printing.
 #[derive(Debug)]
 pub(super) enum Op {
     /// A token.
-    Text(String),
+    Text(Place),
     /// A comment, which does not count for the width.
-    Comment(String),
+    Comment(Place),
     /// A blank.
     Space,
-    /// A new line if the innermost group is open, with an empty line before if `blank`; else `flat`.
-    Line { flat: &'static str, blank: bool },
+    /// A new line if the innermost group is open, with an empty line before if `blank`; else a blank.
+    Line { blank: bool },
+    /// A new line if the innermost group is open; else nothing.
+    SoftLine,
     /// A new line if the innermost group is open and the next piece does not fit; else a blank.
     Fill,
     /// A new line, which opens all groups around.
@@ -42,6 +51,7 @@ enum Mode {
 
 /// Prints a sequence of steps.
 pub(super) struct Printer<'o> {
+    source: &'o str,
     ops: &'o [Op],
     /// For each `GroupStart`: whether it must be open, because of what it holds.
     forced: Vec<bool>,
@@ -58,11 +68,11 @@ enum Line {
     Begun,
 }
 
-impl Printer<'_> {
-    /// The text that the steps make; it ends with a line end unless it is empty.
-    pub(super) fn print(ops: &[Op]) -> String {
+impl<'o> Printer<'o> {
+    /// The text that the steps make of pieces of `source`; it ends with a line end unless it is empty.
+    pub(super) fn print(source: &'o str, ops: &'o [Op]) -> String {
         let mut printer =
-            Printer { ops, forced: forced(ops), text: String::new(), line: Line::Empty, column: 0, indent: 0 };
+            Printer { source, ops, forced: forced(ops), text: String::new(), line: Line::Empty, column: 0, indent: 0 };
         printer.run();
         let mut text = printer.text;
         text.truncate(text.trim_end().len());
@@ -78,11 +88,12 @@ impl Printer<'_> {
         for (index, op) in self.ops.iter().enumerate() {
             let mode = *modes.last().expect("the outermost mode is never popped");
             match op {
-                Op::Text(text) => self.write(text),
-                Op::Comment(text) => self.write(text),
+                Op::Text(place) | Op::Comment(place) => self.write(self.piece(*place)),
                 Op::Space => self.write(" "),
-                Op::Line { flat, .. } if mode == Mode::Flat => self.write(flat),
-                Op::Line { blank, .. } => self.new_line(*blank),
+                Op::Line { .. } if mode == Mode::Flat => self.write(" "),
+                Op::Line { blank } => self.new_line(*blank),
+                Op::SoftLine if mode == Mode::Flat => {}
+                Op::SoftLine => self.new_line(false),
                 Op::Fill if mode == Mode::Flat || self.fits(index + 1, 1, Stop::AtBreak) => self.write(" "),
                 Op::Fill => self.new_line(false),
                 Op::Hard { blank } => self.new_line(*blank),
@@ -127,12 +138,12 @@ impl Printer<'_> {
         for (index, op) in self.ops.iter().enumerate().skip(from) {
             let inside = depth > 0 && stop == Stop::AfterGroup;
             match op {
-                Op::Text(text) => column += text.chars().count(),
+                Op::Text(place) => column += self.piece(*place).chars().count(),
                 Op::Comment(_) | Op::Indent | Op::Dedent | Op::BodyEnd => {}
                 Op::Space => column += 1,
-                Op::Line { flat, .. } if inside => column += flat.len(),
-                Op::Fill | Op::BodyStart { hard: false } if inside => column += 1,
-                Op::Line { .. } | Op::Fill | Op::BodyStart { .. } | Op::Hard { .. } => return true,
+                Op::SoftLine if inside => {}
+                Op::Line { .. } | Op::Fill | Op::BodyStart { hard: false } if inside => column += 1,
+                Op::Line { .. } | Op::SoftLine | Op::Fill | Op::BodyStart { .. } | Op::Hard { .. } => return true,
                 Op::GroupStart { .. } if stop == Stop::AtBreak && self.forced[index] => return true,
                 Op::GroupStart { .. } => depth += 1,
                 Op::GroupEnd => {
@@ -147,6 +158,10 @@ impl Printer<'_> {
             }
         }
         true
+    }
+
+    fn piece(&self, place: Place) -> &'o str {
+        &self.source[place.start as usize..place.end as usize]
     }
 
     fn write(&mut self, text: &str) {
@@ -210,6 +225,7 @@ fn forced(ops: &[Op]) -> Vec<bool> {
             | Op::Comment(_)
             | Op::Space
             | Op::Line { .. }
+            | Op::SoftLine
             | Op::Fill
             | Op::Indent
             | Op::Dedent

@@ -84,9 +84,9 @@ fn element(node: Node) -> Element {
     let yield_to = node.node(SyntaxKind::YieldTo);
     Element {
         statement: first_statement(node),
-        predicate: node.node(SyntaxKind::Predicate).map(expressions::first),
-        peer: node.node(SyntaxKind::Peer).map(first_statement),
-        yield_to: yield_to.map(|node| (node.name(), node.node(SyntaxKind::Replica).and_then(Node::int))),
+        predicate: node.node(SyntaxKind::Predicate).map(|node| Box::new(expressions::first(node))),
+        peer: node.node(SyntaxKind::Peer).map(|node| Box::new(first_statement(node))),
+        yield_to: yield_to.map(|node| Box::new((node.name(), node.node(SyntaxKind::Replica).and_then(Node::int)))),
         span: node.span(),
     }
 }

@@ -57,7 +57,11 @@ fn bytes(node: Node) -> Option<(Vec<u8>, crate::span::Span)> {
 }
 
 fn constant(node: Node) -> ast::Const {
-    ast::Const { name: node.name(), ty: node.nodes().find_map(types::optional), value: expressions::first(node) }
+    ast::Const {
+        name: node.name(),
+        ty: node.nodes().find_map(types::optional),
+        value: Box::new(expressions::first(node)),
+    }
 }
 
 fn channel(node: Node) -> ast::Channel {

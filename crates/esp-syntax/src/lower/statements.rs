@@ -38,7 +38,7 @@ fn block(node: Node, groups: &mut u32) -> Block {
                         group,
                         name: declarator.name(),
                         ty: types::optional_value(declarator),
-                        value: declarator.nodes().find_map(expressions::optional),
+                        value: declarator.nodes().find_map(expressions::optional).map(Box::new),
                     })
                 }));
             }
@@ -69,7 +69,7 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
         SyntaxKind::ForStmt => {
             let [from, to] = expressions::several(node);
             let body = node.node(SyntaxKind::Block).map_or_else(|| missing_block(node), |inner| block(inner, groups));
-            StmtKind::For(node.name(), from, to, body)
+            StmtKind::For(node.name(), Box::new(from), Box::new(to), body)
         }
         SyntaxKind::MatchStmt => {
             let arms = node.nodes().filter(|child| child.kind() == SyntaxKind::MatchArm);
@@ -90,7 +90,7 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
                 .find_map(|token| expressions::update_operator(token.kind()))
                 .map_or(AssignOperator::Set, AssignOperator::Update);
             match node.node(SyntaxKind::Place) {
-                Some(place) => StmtKind::Assign(patterns::place(place), operator, expressions::first(node)),
+                Some(place) => StmtKind::Assign(patterns::place(place), operator, Box::new(expressions::first(node))),
                 None => StmtKind::Error,
             }
         }

@@ -25,13 +25,13 @@ fn body(p: &mut Parser) {
                 process(p);
             }
             SyntaxKind::Ident if setting(p.current_text()).is_some() => {
+                let kind = setting(p.current_text()).expect("checked by the guard of this arm");
                 if any_process {
                     p.error_here(
                         format!("`{}` stands behind a process", p.current_text()),
                         Some("`bound`, `decline` and `settle` stand before the processes".to_string()),
                     );
                 }
-                let kind = setting(p.current_text()).expect("checked by the guard of this arm");
                 let marker = p.start();
                 p.bump_as(kind);
                 p.expect_int("a number");

@@ -27,7 +27,7 @@ use crate::tree::{Green, SyntaxKind, SyntaxNode};
 /// twice as deep, which later stages may rely on when they recurse.
 pub const MAX_DEPTH: u32 = 256;
 
-/// At most so many syntax errors are reported for one file.
+/// After so many syntax errors the rest of a file is not looked at.
 const MAX_DIAGNOSTICS: usize = 100;
 
 /// What the parser made of one file.
@@ -356,12 +356,16 @@ impl<'t> Parser<'t> {
         self.in_specification = false;
     }
 
-    /// Puts the rest of the file into one error node.
+    /// Complains for the last time, and puts the rest of the file into one error node.
     fn give_up(&mut self, message: &str, help: &str) {
         if self.gave_up {
             return;
         }
         self.error_here(message.to_string(), Some(help.to_string()));
+        self.ignore_rest();
+    }
+
+    fn ignore_rest(&mut self) {
         self.gave_up = true;
         let marker = self.start();
         while !self.at_end() {
@@ -376,8 +380,11 @@ impl<'t> Parser<'t> {
         // The lexer has complained about a token that is none.
         let noise = self.gave_up || self.last_error == Some(self.position) || self.at(SyntaxKind::ErrorToken);
         self.last_error = Some(self.position);
-        if !noise && self.diagnostics.len() < MAX_DIAGNOSTICS {
+        if !noise {
             self.diagnostics.push(diagnostic);
+            if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+                self.ignore_rest();
+            }
         }
     }
 
