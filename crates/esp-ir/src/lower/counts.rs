@@ -82,6 +82,14 @@ enum Handing {
     Copies,
 }
 
+/// Who gets what is handed on.
+#[derive(Clone, Copy)]
+enum Receiver {
+    Message,
+    /// A value or slot, if it is one that holds counts.
+    Holder(Option<Item>),
+}
+
 impl Placer<'_, '_, '_> {
     fn block(&mut self, index: usize) {
         let raw = &self.raw.blocks[index];
@@ -107,23 +115,29 @@ impl Placer<'_, '_, '_> {
         self.mode == MemoryMode::Automatic && self.liveness.is_owned_in(item, self.raw.blocks[block].region)
     }
 
-    /// Whether a last use in this block may hand the item on.
-    fn may_move(&self, item: Item, block: usize) -> bool {
+    /// Whether a last use in this block may hand the item on. A region may do so only with what leaves it again.
+    fn may_move(&self, item: Item, block: usize, receiver: Receiver) -> bool {
         if self.liveness.is_owned_in(item, self.raw.blocks[block].region) {
             return true;
         }
         let Some(region) = self.raw.blocks[block].region else { return false };
         let data = &self.raw.regions[region];
         let Some(then) = data.then else { return false };
-        data.kind == RegionKind::Payload
+        let leaves = match receiver {
+            Receiver::Message => true,
+            Receiver::Holder(Some(holder)) => self.liveness.is_passed(self.raw, region, holder),
+            Receiver::Holder(None) => false,
+        };
+        leaves
+            && data.kind == RegionKind::Payload
             && self.liveness.is_owned_in(item, None)
             && !self.liveness.live_in(then.0 as usize).contains(item)
             && self.liveness.always_runs(self.raw, region, block)
     }
 
     /// Decides on the last hand-on of an item, and remembers it if it takes place in a region.
-    fn hand_on(&mut self, item: Item, block: usize) -> Handing {
-        if !self.may_move(item, block) {
+    fn hand_on(&mut self, item: Item, block: usize, receiver: Receiver) -> Handing {
+        if !self.may_move(item, block, receiver) {
             return Handing::Copies;
         }
         if !self.liveness.is_owned_in(item, self.raw.blocks[block].region)
@@ -162,8 +176,9 @@ impl Placer<'_, '_, '_> {
             Raw::Begin(_) => return,
             Raw::Freeze { result, from, location } => {
                 let item = self.liveness.value_item(*from);
+                let receiver = Receiver::Holder(self.liveness.value_item(*result));
                 match item {
-                    Some(item) if dying.contains(&item) && self.hand_on(item, block) == Handing::Moves => {
+                    Some(item) if dying.contains(&item) && self.hand_on(item, block, receiver) == Handing::Moves => {
                         self.freezes.push((*result, *from));
                         moved.push(item);
                     }
@@ -191,7 +206,8 @@ impl Placer<'_, '_, '_> {
                 if self.holds_counts(place) {
                     let item = self.liveness.value_item(*value);
                     let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
-                    match last.map(|item| (item, self.hand_on(item, block))) {
+                    let receiver = Receiver::Holder(self.liveness.base_item(place));
+                    match last.map(|item| (item, self.hand_on(item, block, receiver))) {
                         Some((item, Handing::Moves)) => moved.push(item),
                         Some((_, Handing::Copies)) | None => {
                             self.emit(block, Op::Retain(Operand::Value(*value)), location);
@@ -207,7 +223,8 @@ impl Placer<'_, '_, '_> {
                 if self.holds_counts(to) {
                     let item = self.liveness.whole_slot(from);
                     let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
-                    match last.map(|item| (item, self.hand_on(item, block))) {
+                    let receiver = Receiver::Holder(self.liveness.base_item(to));
+                    match last.map(|item| (item, self.hand_on(item, block, receiver))) {
                         Some((item, Handing::Moves)) => moved.push(item),
                         Some((_, Handing::Copies)) | None => {
                             self.emit(block, Op::Retain(Operand::Place(from.clone())), location);
@@ -301,7 +318,8 @@ impl Placer<'_, '_, '_> {
             RawTerminator::Thaw { value, moved, copied } => {
                 let copied = Edge { to: *copied, arguments: Vec::new() };
                 let lives_on = self.liveness.value_item(*value).is_none_or(|item| {
-                    self.liveness.live_in(moved.to.0 as usize).contains(item) || !self.may_move(item, index)
+                    self.liveness.live_in(moved.to.0 as usize).contains(item)
+                        || !self.may_move(item, index, Receiver::Holder(None))
                 });
                 if lives_on {
                     Terminator::Jump(self.edge(index, copied, at_end, location))
@@ -460,7 +478,7 @@ impl Placer<'_, '_, '_> {
             };
             let Some(item) = item else { continue };
             let lives_on = then.is_some_and(|then| self.liveness.live_in(then.0 as usize).contains(item));
-            if lives_on || moved.contains(&item) || self.hand_on(item, block) == Handing::Copies {
+            if lives_on || moved.contains(&item) || self.hand_on(item, block, Receiver::Message) == Handing::Copies {
                 continue;
             }
             moved.push(item);

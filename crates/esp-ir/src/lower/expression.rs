@@ -534,21 +534,33 @@ impl Builder<'_, '_> {
             Operand::Value(value) => return Operand::Value(value),
             Operand::Place(place) => place,
         };
-        let from_object = match place.base {
+        let is_indexed = is_indexed(&place);
+        if self.is_in_region() {
+            return Operand::Place(self.apart(place, ty, span));
+        }
+        let is_part = match place.base {
             Base::Object(_) => true,
-            Base::Slot(_) => false,
+            Base::Slot(_) => !place.path.is_empty(),
         };
-        let is_indexed = place.path.iter().any(|step| match step {
-            Step::Element(_) => true,
-            Step::Field(_) | Step::Payload(_) => false,
-        });
-        let is_counted_part = !place.path.is_empty() || from_object;
-        if is_indexed || (from_object && self.is_in_region()) || (is_counted_part && self.context.counted(ty)) {
-            let to = self.temporary(ty);
-            self.effect(Op::Copy { to: to.clone(), from: place }, Write::Initial, span);
-            return Operand::Place(to);
+        if is_indexed || (is_part && self.context.counted(ty)) {
+            return Operand::Place(self.copy_of(place, ty, span));
         }
         Operand::Place(place)
+    }
+
+    /// A place whose holder of counts, if it has one, ends together with the place: a copy, if it is only a part.
+    pub(super) fn apart(&mut self, place: Place, ty: TypeId, span: Span) -> Place {
+        let holder = match place.base {
+            Base::Object(_) => true,
+            Base::Slot(slot) => !place.path.is_empty() && self.context.counted(self.body.slots[slot.0 as usize].ty),
+        };
+        if holder || is_indexed(&place) { self.copy_of(place, ty, span) } else { place }
+    }
+
+    fn copy_of(&mut self, from: Place, ty: TypeId, span: Span) -> Place {
+        let to = self.temporary(ty);
+        self.effect(Op::Copy { to: to.clone(), from }, Write::Initial, span);
+        to
     }
 
     /// A `bool` that says whether two scalars or memories are equal.
@@ -561,6 +573,14 @@ impl Builder<'_, '_> {
         };
         self.define(TypeTable::BOOL, op, span)
     }
+}
+
+/// Whether finding a place takes an index, which can be out of bounds.
+fn is_indexed(place: &Place) -> bool {
+    place.path.iter().any(|step| match step {
+        Step::Element(_) => true,
+        Step::Field(_) | Step::Payload(_) => false,
+    })
 }
 
 /// A place one step further.

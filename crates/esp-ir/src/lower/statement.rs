@@ -53,20 +53,8 @@ impl<'p> Builder<'_, 'p> {
             }
             StmtKind::Return(value) => {
                 let operand = match self.operand(value) {
-                    Operand::Place(place) if !place.path.is_empty() && self.context.counted(value.ty) => {
-                        let to = self.temporary(value.ty);
-                        self.effect(Op::Copy { to: to.clone(), from: place }, Write::Initial, span);
-                        Operand::Place(to)
-                    }
-                    Operand::Place(place) => match place.base {
-                        Base::Object(_) => {
-                            let to = self.temporary(value.ty);
-                            self.effect(Op::Copy { to: to.clone(), from: place }, Write::Initial, span);
-                            Operand::Place(to)
-                        }
-                        Base::Slot(_) => Operand::Place(place),
-                    },
-                    value => value,
+                    Operand::Value(value) => Operand::Value(value),
+                    Operand::Place(place) => Operand::Place(self.apart(place, value.ty, span)),
                 };
                 self.end(Terminator::Return(operand), span);
             }

@@ -175,7 +175,8 @@ impl Liveness {
         }
     }
 
-    fn base_item(&self, place: &Place) -> Option<Item> {
+    /// The holder a place lies in.
+    pub(super) fn base_item(&self, place: &Place) -> Option<Item> {
         match place.base {
             Base::Slot(slot) => self.slots[slot.0 as usize],
             Base::Object(value) => self.values[value.0 as usize].or(self.roots[value.0 as usize]),
@@ -222,6 +223,14 @@ impl Liveness {
         };
         let mut results = (0..raw.blocks.len()).filter(ends);
         raw.regions[region].entry.0 as usize == block || (results.next() == Some(block) && results.next().is_none())
+    }
+
+    /// Whether a region's messages pass this holder.
+    pub(super) fn is_passed(&self, raw: &RawBody, region: usize, holder: Item) -> bool {
+        raw.blocks.iter().zip(&self.terminator_uses).all(|(block, uses)| match &block.terminator {
+            RawTerminator::Plain(Terminator::Result(_)) if block.region == Some(region) => uses.contains(&holder),
+            RawTerminator::Plain(_) | RawTerminator::Open | RawTerminator::Thaw { .. } => true,
+        })
     }
 
     /// What is live where a block begins, without its parameters.
