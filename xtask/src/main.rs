@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod codegen;
 mod install;
 mod run;
 mod test;
@@ -23,6 +24,7 @@ cargo xtask test                   install what the tests need, then run every t
 cargo xtask test --quick           the tests that together stay under two minutes
 cargo xtask bench                  list the benchmarks
 cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the package registries
+cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more
 
@@ -34,6 +36,7 @@ enum Task {
     Help,
     Tools,
     Test(Suite),
+    Codegen,
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
     Install { prefix: PathBuf },
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         }
         Task::Tools => tools::provide(),
         Task::Test(suite) => test::run(suite),
+        Task::Codegen => codegen::run(),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
         Task::Install { prefix } => install::run(&prefix),
@@ -81,6 +85,7 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             Some(Long("quick")) => no_more(&mut parser, Task::Test(Suite::Quick)),
             Some(other) => Err(other.unexpected()),
         },
+        "codegen" => no_more(&mut parser, Task::Codegen),
         "bench" => match parser.next()? {
             None => Ok(Task::ListBenches),
             Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),

@@ -56,6 +56,31 @@ const TOOLS: &[Tool] = &[
         probe: "valgrind --version",
         needed_by: "instruction counts of generated code",
     },
+    Tool {
+        package: Package::Named("gcc-12-aarch64-linux-gnu"),
+        probe: "aarch64-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6-dev-arm64-cross"),
+        probe: "test -e /usr/aarch64-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
+        package: Package::Named("gcc-12-riscv64-linux-gnu"),
+        probe: "riscv64-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6-dev-riscv64-cross"),
+        probe: "test -e /usr/riscv64-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
+        package: Package::Named("qemu-user"),
+        probe: "qemu-riscv64 --version",
+        needed_by: "vcode's functions run on machines that are not this one",
+    },
 ];
 
 /// Installs what is missing when that is possible, and otherwise says how the user can.

@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("quaject-ac", 1),
     ("quaject-esp-syntax", 0),
     ("quaject-vcode", 0),
+    ("quaject-vcode-spec", 0),
     ("quaject-queue", 0),
 ];
 

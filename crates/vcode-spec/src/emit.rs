@@ -1,0 +1,773 @@
+//! What an emitter does, independent of the language it is printed in, and its printing in Rust and C.
+//!
+//! An emitter is a decision tree whose leaves store machine words. Rust and C differ only in spelling, so both are
+//! printed here, from one tree.
+
+use std::fmt::Write as _;
+
+use crate::SpecError;
+use crate::expr::{BinaryOp, Expr};
+use crate::model::*;
+use crate::read::operand_class;
+
+/// Which form of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The last operand is a register, or there is only one form.
+    Register,
+    /// The last operand is an immediate.
+    Immediate,
+}
+
+/// The output language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Rust, in the crate `quaject-vcode`.
+    Rust,
+    /// C11 and C++17.
+    C,
+}
+
+/// A test at emission time.
+#[derive(Debug, Clone)]
+enum Cond {
+    Test(Expr),
+    Fits { value: Expr, signed: bool, bits: u32, scale: u32 },
+}
+
+/// Part of a decision tree.
+#[derive(Debug, Clone)]
+enum Node {
+    Choice { cases: Vec<(Vec<Cond>, Vec<Node>)>, otherwise: Vec<Node> },
+    Emit { insn: usize, args: Vec<Arg> },
+    SetLong { register: u32, value: Expr },
+    Fail,
+}
+
+/// An emitter: its tree and the most bytes it can store.
+#[derive(Debug, Clone)]
+pub struct Body {
+    nodes: Vec<Node>,
+    /// The most bytes one call can store.
+    pub max_bytes: u32,
+    /// Whether it refers to a label.
+    pub uses_label: bool,
+}
+
+/// Builds the emitter of a form of a row.
+///
+/// # Errors
+/// When a constant of the row does not fit the field it is for.
+pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError> {
+    let build = Build { machine };
+    let result = match form {
+        Form::Register => build.alternatives(&row.register, None, vec![Node::Fail]),
+        Form::Immediate => {
+            let fallback = match row.family {
+                Family::Binary | Family::Load | Family::Store | Family::Branch if !row.register.is_empty() => {
+                    let y = machine.special.y;
+                    build.alternatives(&row.register, Some(y), vec![Node::Fail]).map(|mut nodes| {
+                        nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
+                        nodes
+                    })
+                }
+                Family::Binary
+                | Family::Load
+                | Family::Store
+                | Family::Branch
+                | Family::Shift
+                | Family::Unary
+                | Family::Set
+                | Family::Convert
+                | Family::Return
+                | Family::Label
+                | Family::Register
+                | Family::Nullary
+                | Family::Frame => Ok(vec![Node::Fail]),
+            };
+            fallback.and_then(|fallback| build.alternatives(&row.immediate, None, fallback))
+        }
+    };
+    let nodes = result.map_err(|message| SpecError { file: machine.file.clone(), line: row.line, message })?;
+    let uses_label = any_label(&nodes);
+    let max_bytes = build.max_bytes(&nodes);
+    Ok(Body { nodes, max_bytes, uses_label })
+}
+
+fn any_label(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Choice { cases, otherwise } => cases.iter().any(|(_, nodes)| any_label(nodes)) || any_label(otherwise),
+        Node::Emit { args, .. } => args.iter().any(|arg| matches!(arg, Arg::Label)),
+        Node::SetLong { .. } | Node::Fail => false,
+    })
+}
+
+struct Build<'a> {
+    machine: &'a Machine,
+}
+
+impl Build<'_> {
+    /// `second` replaces operand `t`; `otherwise` is what happens when no alternative applies.
+    fn alternatives(
+        &self,
+        alternatives: &[Alternative],
+        second: Option<u32>,
+        otherwise: Vec<Node>,
+    ) -> Result<Vec<Node>, String> {
+        let mut cases = Vec::new();
+        for alternative in alternatives {
+            let mut conds = Vec::new();
+            if let Some(guard) = &alternative.guard {
+                let guard = match second {
+                    Some(number) => {
+                        let names = self.machine.names(Class::Int);
+                        guard.replace("t", &Expr::Name(names[number as usize].clone()))
+                    }
+                    None => guard.clone(),
+                };
+                conds.push(Cond::Test(guard));
+            }
+            let mut nodes = Vec::new();
+            for step in &alternative.steps {
+                match step {
+                    Step::SetLong { register, value } => {
+                        nodes.push(Node::SetLong { register: *register, value: value.clone() });
+                    }
+                    Step::Emit { insn, args } => {
+                        let args: Vec<Arg> = args.iter().map(|arg| substitute(arg, second)).collect();
+                        self.fits(*insn, &args, &mut conds)?;
+                        nodes.push(Node::Emit { insn: *insn, args });
+                    }
+                }
+            }
+            if conds.is_empty() {
+                return Ok(choice(cases, nodes));
+            }
+            cases.push((conds, nodes));
+        }
+        Ok(choice(cases, otherwise))
+    }
+
+    /// Adds the tests that the immediates of an instruction fit.
+    fn fits(&self, insn: usize, args: &[Arg], conds: &mut Vec<Cond>) -> Result<(), String> {
+        let insn = &self.machine.insns[insn];
+        for (operand, arg) in insn.operands.iter().zip(args) {
+            let Arg::Value(value) = arg else { continue };
+            let (signed, bits, scale) = match operand.kind {
+                Kind::Signed { bits, scale } => (true, bits, scale),
+                Kind::Unsigned { bits, scale } => (false, bits, scale),
+                Kind::Register(_) | Kind::Relative { .. } => continue,
+            };
+            if bits == 64 {
+                continue;
+            }
+            match value.constant() {
+                Some(number) if !number_fits(number, signed, bits, scale) => {
+                    return Err(format!("{number} does not fit `{}`", insn.name));
+                }
+                Some(_) => {}
+                None if masked_to(value, signed, bits, scale) => {}
+                None => conds.push(Cond::Fits { value: value.clone(), signed, bits, scale }),
+            }
+        }
+        Ok(())
+    }
+
+    fn max_bytes(&self, nodes: &[Node]) -> u32 {
+        nodes
+            .iter()
+            .map(|node| match node {
+                Node::Choice { cases, otherwise } => {
+                    let most = cases.iter().map(|(_, nodes)| self.max_bytes(nodes)).max().unwrap_or(0);
+                    most.max(self.max_bytes(otherwise))
+                }
+                Node::Emit { insn, .. } => insn_bytes(&self.machine.insns[*insn]),
+                Node::SetLong { .. } => match self.machine.row("set", Type::L) {
+                    Some(row) => row
+                        .immediate
+                        .iter()
+                        .map(|alternative| {
+                            alternative
+                                .steps
+                                .iter()
+                                .map(|step| match step {
+                                    Step::Emit { insn, .. } => insn_bytes(&self.machine.insns[*insn]),
+                                    Step::SetLong { .. } => 0,
+                                })
+                                .sum()
+                        })
+                        .max()
+                        .unwrap_or(0),
+                    None => 0,
+                },
+                Node::Fail => 0,
+            })
+            .sum()
+    }
+}
+
+fn choice(cases: Vec<(Vec<Cond>, Vec<Node>)>, otherwise: Vec<Node>) -> Vec<Node> {
+    if cases.is_empty() { otherwise } else { vec![Node::Choice { cases, otherwise }] }
+}
+
+fn substitute(arg: &Arg, second: Option<u32>) -> Arg {
+    match (arg, second) {
+        (Arg::Register(RegArg::Operand('t')), Some(number)) => Arg::Register(RegArg::Fixed(number)),
+        _ => arg.clone(),
+    }
+}
+
+fn number_fits(number: i64, signed: bool, bits: u32, scale: u32) -> bool {
+    let range = if signed {
+        let half = 1_i64 << (bits - 1);
+        (-half..half).contains(&number)
+    } else {
+        (0..(1_i64 << bits)).contains(&number)
+    };
+    range && number & ((1 << scale) - 1) == 0
+}
+
+/// Whether `value` is masked so that it always fits, like `i & 0xfff` for an unsigned field of twelve bits, or is the
+/// low part that a macro computed by sign extension.
+fn masked_to(value: &Expr, signed: bool, bits: u32, scale: u32) -> bool {
+    if scale != 0 {
+        return false;
+    }
+    match value {
+        Expr::Binary(BinaryOp::And, _, mask) => mask.constant().is_some_and(|mask| {
+            let room = if signed { bits - 1 } else { bits };
+            mask >= 0 && mask < (1_i64 << room)
+        }),
+        // ((v & mask) ^ half) - half
+        Expr::Binary(BinaryOp::Subtract, inner, half) => match (&**inner, half.constant()) {
+            (Expr::Binary(BinaryOp::Xor, masked, other), Some(half)) => {
+                signed
+                    && other.constant() == Some(half)
+                    && half == 1_i64 << (bits - 1)
+                    && masked_to(masked, false, bits, 0)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The most bytes an instruction takes.
+pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
+    match &insn.encoding {
+        Encoding::Word(_) => 4,
+        Encoding::Bytes(tokens) => tokens
+            .iter()
+            .map(|token| match token {
+                Token::Byte(_) | Token::Rex { .. } | Token::Plus { .. } => 1,
+                Token::ModRm { rm, .. } => match rm {
+                    Rm::Register(_) => 1,
+                    Rm::Offset(..) => 6,
+                    Rm::Index(..) => 3,
+                    Rm::Label(_) => 5,
+                },
+                Token::Immediate { bytes, .. } => *bytes,
+            })
+            .sum(),
+    }
+}
+
+/// Prints `body` as statements; `cursor` is the expression of the write cursor, `asm` that of the assembler around it.
+pub struct Print<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The operation, to know the files of its operands.
+    pub op: &'a PortableOp,
+    /// Its type.
+    pub ty: Type,
+    /// The language.
+    pub language: Language,
+    /// How the cursor is spelt.
+    pub cursor: &'a str,
+    /// How the assembler is spelt.
+    pub asm: &'a str,
+}
+
+impl Print<'_> {
+    /// The statements of an emitter.
+    pub fn body(&self, body: &Body, indent: usize) -> String {
+        let mut out = String::new();
+        self.nodes(&body.nodes, indent, &mut out);
+        out
+    }
+
+    fn rust(&self) -> bool {
+        self.language == Language::Rust
+    }
+
+    fn nodes(&self, nodes: &[Node], indent: usize, out: &mut String) {
+        let pad = "    ".repeat(indent);
+        for node in nodes {
+            match node {
+                Node::Choice { cases, otherwise } => {
+                    for (index, (conds, nodes)) in cases.iter().enumerate() {
+                        let conds: Vec<String> = conds.iter().map(|cond| self.cond(cond)).collect();
+                        let cond = conds.join(" && ");
+                        let cond = if self.rust() { cond } else { format!("({cond})") };
+                        let lead = if index == 0 { pad.clone() } else { " else ".to_string() };
+                        let _ = writeln!(out, "{lead}if {cond} {{");
+                        self.nodes(nodes, indent + 1, out);
+                        let _ = write!(out, "{pad}}}");
+                    }
+                    if !otherwise.is_empty() {
+                        let _ = writeln!(out, " else {{");
+                        self.nodes(otherwise, indent + 1, out);
+                        let _ = write!(out, "{pad}}}");
+                    }
+                    out.push('\n');
+                }
+                Node::Emit { insn, args } => self.emit(&self.machine.insns[*insn], args, &pad, out),
+                Node::SetLong { register, value } => {
+                    let value = self.expr(value);
+                    let name = &self.machine.name;
+                    let cursor = self.cursor;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{cursor} = set_long({cursor}, Reg::new({register}), {value});")
+                    } else {
+                        writeln!(
+                            out,
+                            "{pad}{cursor} = qjv_{name}_set_long({cursor}, qjv_{name}_reg({register}), {value});"
+                        )
+                    };
+                }
+                Node::Fail => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.fail(Error::Immediate);")
+                    } else {
+                        writeln!(out, "{pad}qjv_fail({asm}, QJV_ERROR_IMMEDIATE);")
+                    };
+                }
+            }
+        }
+    }
+
+    fn cond(&self, cond: &Cond) -> String {
+        match cond {
+            Cond::Test(expr) => self.test(expr),
+            Cond::Fits { value, signed, bits, scale } => {
+                let name = if *signed { "fits_signed" } else { "fits_unsigned" };
+                let value = self.expr(value);
+                if self.rust() {
+                    format!("{name}({value}, {bits}, {scale})")
+                } else {
+                    format!("qjv_{name}({value}, {bits}, {scale})")
+                }
+            }
+        }
+    }
+
+    fn test(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Near => {
+                let asm = self.asm;
+                if self.rust() { format!("{asm}.near(b)") } else { format!("qjv_near({asm}, b)") }
+            }
+            Expr::Binary(BinaryOp::And, left, right) => format!("{} && {}", self.test(left), self.test(right)),
+            Expr::Binary(op @ (BinaryOp::Equal | BinaryOp::NotEqual), left, right) => {
+                let sign = if *op == BinaryOp::Equal { "==" } else { "!=" };
+                match (self.register_name(left), self.register_name(right)) {
+                    (Some(left), Some(right)) => {
+                        let part = if self.machine.code == Code::Bytes { "b" } else { "n" };
+                        format!("{left}.{part} {sign} {right}.{part}")
+                    }
+                    _ => format!("{} {sign} {}", self.expr(left), self.expr(right)),
+                }
+            }
+            Expr::Binary(BinaryOp::GreaterOrEqual, left, right) => {
+                format!("{} >= {}", self.expr(left), self.expr(right))
+            }
+            Expr::Binary(
+                BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Xor | BinaryOp::ShiftRight | BinaryOp::ShiftLeft,
+                _,
+                _,
+            )
+            | Expr::Number(_)
+            | Expr::Name(_)
+            | Expr::Negate(_)
+            | Expr::Complement(_) => format!("{} != 0", self.expr(expr)),
+        }
+    }
+
+    /// The spelling of a register in a comparison; `None` if the expression is a number.
+    fn register_name(&self, expr: &Expr) -> Option<String> {
+        let Expr::Name(name) = expr else { return None };
+        if matches!(name.as_str(), "d" | "s" | "t") {
+            return Some(name.clone());
+        }
+        let (number, class) = self.machine.register(name)?;
+        Some(self.fixed(number, class))
+    }
+
+    fn fixed(&self, number: u32, class: Class) -> String {
+        let machine = &self.machine.name;
+        match (self.language, class) {
+            (Language::Rust, Class::Int) => format!("Reg::new({number})"),
+            (Language::Rust, Class::Float) => format!("Float::new({number})"),
+            (Language::C, Class::Int) => format!("qjv_{machine}_reg({number})"),
+            (Language::C, Class::Float) => format!("qjv_{machine}_float({number})"),
+        }
+    }
+
+    /// A 64-bit number.
+    fn expr(&self, expr: &Expr) -> String {
+        if let Some(number) = expr.constant() {
+            return if number == i64::MIN {
+                if self.rust() { "i64::MIN".into() } else { "INT64_MIN".into() }
+            } else if self.rust() || (-0x7fff_ffff..=0x7fff_ffff).contains(&number) {
+                number.to_string()
+            } else {
+                format!("INT64_C({number})")
+            };
+        }
+        match expr {
+            Expr::Number(_) => unreachable!("numbers are constant"),
+            Expr::Name(name) => name.clone(),
+            Expr::Near => unreachable!("`near` is only used as a test"),
+            Expr::Negate(inner) => match self.language {
+                Language::Rust => format!("{}.wrapping_neg()", self.operand(inner)),
+                Language::C => format!("(int64_t)(0 - (uint64_t){})", self.operand(inner)),
+            },
+            Expr::Complement(inner) => match self.language {
+                Language::Rust => format!("!{}", self.operand(inner)),
+                Language::C => format!("~{}", self.operand(inner)),
+            },
+            Expr::Binary(op, left, right) => {
+                let (left, right) = (self.operand(left), self.operand(right));
+                match (op, self.language) {
+                    (BinaryOp::Add, Language::Rust) => format!("{left}.wrapping_add({right})"),
+                    (BinaryOp::Subtract, Language::Rust) => format!("{left}.wrapping_sub({right})"),
+                    (BinaryOp::Add, Language::C) => format!("(int64_t)((uint64_t){left} + (uint64_t){right})"),
+                    (BinaryOp::Subtract, Language::C) => format!("(int64_t)((uint64_t){left} - (uint64_t){right})"),
+                    (BinaryOp::ShiftLeft, Language::C) => format!("(int64_t)((uint64_t){left} << {right})"),
+                    (BinaryOp::ShiftLeft, Language::Rust) => format!("{left} << {right}"),
+                    (BinaryOp::And, _) => format!("{left} & {right}"),
+                    (BinaryOp::Xor, _) => format!("{left} ^ {right}"),
+                    (BinaryOp::ShiftRight, _) => format!("{left} >> {right}"),
+                    (BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::GreaterOrEqual, _) => {
+                        unreachable!("comparisons are only used as tests")
+                    }
+                }
+            }
+        }
+    }
+
+    fn operand(&self, expr: &Expr) -> String {
+        let text = self.expr(expr);
+        if self.rust() && expr.constant().is_some_and(|number| number != i64::MIN) {
+            return format!("{text}_i64");
+        }
+        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if plain { text } else { format!("({text})") }
+    }
+
+    fn emit(&self, insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        match &insn.encoding {
+            Encoding::Word(bits) => self.emit_word(*bits, insn, args, pad, out),
+            Encoding::Bytes(tokens) => self.emit_bytes(tokens, insn, args, pad, out),
+        }
+        for (operand, arg) in insn.operands.iter().zip(args) {
+            if let (Arg::Label, Kind::Relative { .. }) = (arg, operand.kind) {
+                self.refer(operand, pad, out);
+            }
+        }
+    }
+
+    fn refer(&self, operand: &Operand, pad: &str, out: &mut String) {
+        let kinds = self.machine.relative_kinds();
+        let kind = kinds
+            .iter()
+            .position(|(kind, pieces)| *kind == operand.kind && *pieces == operand.pieces)
+            .expect("relative_kinds lists every label field");
+        // The site is the word, or the four-byte distance itself, which is always last.
+        let back = 4;
+        let (cursor, asm) = (self.cursor, self.asm);
+        let _ = if self.rust() {
+            writeln!(out, "{pad}{asm}.refer({cursor}.back({back}), {kind}, b);")
+        } else {
+            writeln!(out, "{pad}qjv_refer({asm}, {cursor} - {back}, {kind}, b);")
+        };
+    }
+
+    fn emit_word(&self, bits: u32, insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        let mut word = bits;
+        let mut terms = Vec::new();
+        for (operand, arg) in insn.operands.iter().zip(args) {
+            match arg {
+                Arg::Register(RegArg::Fixed(number)) => word |= number << operand.pieces[0].1,
+                Arg::Register(RegArg::Operand(letter)) => {
+                    let shift = operand.pieces[0].1;
+                    terms.push(match (self.language, shift) {
+                        (Language::Rust, 0) | (Language::C, 0) => format!("{letter}.n"),
+                        (Language::Rust, _) | (Language::C, _) => format!("({letter}.n << {shift})"),
+                    });
+                }
+                Arg::Value(value) => {
+                    let value = match operand.kind {
+                        Kind::Relative { origin, .. } => {
+                            Expr::Number(value.constant().expect("literal distances are numbers") - i64::from(origin))
+                        }
+                        Kind::Register(_) | Kind::Signed { .. } | Kind::Unsigned { .. } => value.clone(),
+                    };
+                    self.immediate(&value, operand, &mut word, &mut terms);
+                }
+                Arg::Label => {}
+            }
+        }
+        let constant = if self.rust() { format!("0x{word:08x}") } else { format!("0x{word:08x}u") };
+        terms.insert(0, constant);
+        let cursor = self.cursor;
+        let terms = terms.join(" | ");
+        let little = matches!(self.machine.code, Code::Word { little: true });
+        let _ = match (self.language, little) {
+            (Language::Rust, true) => writeln!(out, "{pad}{cursor}.word({terms});"),
+            (Language::Rust, false) => writeln!(out, "{pad}{cursor}.word_big({terms});"),
+            (Language::C, true) => writeln!(out, "{pad}{cursor} = qjv_word({cursor}, {terms});"),
+            (Language::C, false) => writeln!(out, "{pad}{cursor} = qjv_word_big({cursor}, {terms});"),
+        };
+    }
+
+    fn immediate(&self, value: &Expr, operand: &Operand, word: &mut u32, terms: &mut Vec<String>) {
+        let scale = match operand.kind {
+            Kind::Signed { scale, .. } | Kind::Unsigned { scale, .. } | Kind::Relative { scale, .. } => scale,
+            Kind::Register(_) => 0,
+        };
+        let mut remaining: u32 = operand.pieces.iter().map(|(high, low)| high - low + 1).sum();
+        for (high, low) in &operand.pieces {
+            let width = high - low + 1;
+            remaining -= width;
+            let mask = ((1_u64 << width) - 1) as u32;
+            let shift = scale + remaining;
+            if let Some(number) = value.constant() {
+                *word |= (((number >> shift) as u32) & mask) << low;
+                continue;
+            }
+            let text = self.operand(value);
+            let shifted = if shift == 0 { text } else { format!("({text} >> {shift})") };
+            let cast = match self.language {
+                Language::Rust => format!("({shifted} as u32 & 0x{mask:x})"),
+                Language::C => format!("((uint32_t){shifted} & 0x{mask:x}u)"),
+            };
+            terms.push(if *low == 0 { cast } else { format!("({cast} << {low})") });
+        }
+    }
+
+    fn emit_bytes(&self, tokens: &[Token], insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        let class = |operand: usize| match insn.operands[operand].kind {
+            Kind::Register(set) => self.machine.sets[set].class,
+            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Relative { .. } => Class::Int,
+        };
+        let register = |operand: usize, part: char| match &args[operand] {
+            Arg::Register(RegArg::Operand(letter)) => format!("{letter}.{part}"),
+            Arg::Register(RegArg::Fixed(number)) => format!("{}.{part}", self.fixed(*number, class(operand))),
+            Arg::Value(_) | Arg::Label => unreachable!("read() checked that this operand is a register"),
+        };
+        let cursor = self.cursor;
+        let hex = |value: u64| if self.rust() { format!("0x{value:x}") } else { format!("UINT64_C(0x{value:x})") };
+        let mut constant = 0_u64;
+        let mut length = 0_u32;
+        let mut rex = 0_u32;
+        let mut terms: Vec<String> = Vec::new();
+        let spread = |bits: String, rex: u32, modrm: u32| match (self.language, rex, modrm) {
+            (Language::Rust, 0, 2) => format!("u64::from({bits})"),
+            (Language::Rust, _, _) => format!("spread({bits}, {rex}, {modrm})"),
+            (Language::C, 0, 2) => format!("(uint64_t)({bits})"),
+            (Language::C, _, _) => format!("qjv_spread({bits}, {rex}, {modrm})"),
+        };
+        let flush = |terms: &mut Vec<String>, constant: &mut u64, length: &mut u32, out: &mut String| {
+            if *length == 0 {
+                return;
+            }
+            terms.insert(0, hex(*constant));
+            let value = terms.join(" | ");
+            let _ = match self.language {
+                Language::Rust => writeln!(out, "{pad}{cursor}.bytes({value}, {length});"),
+                Language::C => writeln!(out, "{pad}{cursor} = qjv_bytes({cursor}, {value}, {length});"),
+            };
+            terms.clear();
+            *constant = 0;
+            *length = 0;
+        };
+        for token in tokens {
+            match *token {
+                Token::Byte(byte) => {
+                    constant |= u64::from(byte) << (8 * length);
+                    length += 1;
+                }
+                Token::Rex { wide } => {
+                    rex = length;
+                    constant |= (if wide { 0x48 } else { 0x40 }) << (8 * length);
+                    length += 1;
+                }
+                Token::Plus { opcode, register: operand } => {
+                    constant |= u64::from(opcode) << (8 * length);
+                    terms.push(spread(register(operand, 'b'), rex, length));
+                    length += 1;
+                }
+                Token::ModRm { reg, rm } => {
+                    let reg_text = match reg {
+                        RegField::Digit(digit) => {
+                            constant |= u64::from(digit) << (8 * length + 3);
+                            None
+                        }
+                        RegField::Operand(operand) => Some(register(operand, 'r')),
+                    };
+                    match rm {
+                        Rm::Register(operand) => {
+                            constant |= 0xc0 << (8 * length);
+                            let b = register(operand, 'b');
+                            let bits = reg_text.map_or(b.clone(), |r| format!("{r} | {b}"));
+                            terms.push(spread(bits, rex, length));
+                            length += 1;
+                        }
+                        Rm::Label(_) => {
+                            constant |= 0x05 << (8 * length);
+                            if let Some(r) = reg_text {
+                                terms.push(spread(r, rex, length));
+                            }
+                            length += 1;
+                            flush(&mut terms, &mut constant, &mut length, out);
+                            length = 4;
+                            flush(&mut terms, &mut constant, &mut length, out);
+                        }
+                        Rm::Offset(base, offset) => {
+                            let reg = reg_text.unwrap_or_else(|| "0".into());
+                            let base = register(base, 'b');
+                            let Arg::Value(offset) = &args[offset] else {
+                                unreachable!("offsets are numbers");
+                            };
+                            let (constant_text, offset) = (hex(constant), self.expr(offset));
+                            let _ = match self.language {
+                                Language::Rust => writeln!(
+                                    out,
+                                    "{pad}{cursor}.offset({constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                ),
+                                Language::C => writeln!(
+                                    out,
+                                    "{pad}{cursor} = qjv_offset({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                ),
+                            };
+                            (constant, length) = (0, 0);
+                        }
+                        Rm::Index(base, index) => {
+                            let reg = reg_text.unwrap_or_else(|| "0".into());
+                            let base = register(base, 'b');
+                            let index = register(index, 'r');
+                            let constant_text = hex(constant);
+                            let _ = match self.language {
+                                Language::Rust => writeln!(
+                                    out,
+                                    "{pad}{cursor}.index({constant_text}, {rex}, {length}, {reg}, {base}, {index});"
+                                ),
+                                Language::C => writeln!(
+                                    out,
+                                    "{pad}{cursor} = qjv_index({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {index});"
+                                ),
+                            };
+                            (constant, length) = (0, 0);
+                        }
+                    }
+                }
+                Token::Immediate { bytes, operand } => {
+                    if length + bytes > 8 {
+                        flush(&mut terms, &mut constant, &mut length, out);
+                    }
+                    let mask = if bytes == 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 };
+                    match &args[operand] {
+                        Arg::Label | Arg::Register(_) => {}
+                        Arg::Value(value) => match value.constant() {
+                            // A literal distance counts from the end of the instruction, as assemblers print it.
+                            Some(number) => constant |= (number as u64 & mask) << (8 * length),
+                            None => {
+                                let value = self.operand(value);
+                                let value = match (self.language, bytes) {
+                                    (Language::Rust, 8) => format!("{value} as u64"),
+                                    (Language::Rust, _) => format!("({value} as u64 & 0x{mask:x})"),
+                                    (Language::C, 8) => format!("(uint64_t){value}"),
+                                    (Language::C, _) => format!("((uint64_t){value} & {})", hex(mask)),
+                                };
+                                let shift = 8 * length;
+                                terms.push(if shift == 0 { value } else { format!("({value} << {shift})") });
+                            }
+                        },
+                    }
+                    length += bytes;
+                }
+            }
+        }
+        flush(&mut terms, &mut constant, &mut length, out);
+    }
+}
+
+/// A parameter of an emitter: name and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameter {
+    /// A register of this file.
+    Register(char, Class),
+    /// An immediate of this type.
+    Immediate(Type),
+    /// A 32-bit offset.
+    Offset,
+    /// A label.
+    Label,
+}
+
+/// The parameters of an emitter.
+pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
+    let register = |letter| Parameter::Register(letter, operand_class(op, ty, letter));
+    let second = |immediate| match form {
+        Form::Register => register('t'),
+        Form::Immediate => immediate,
+    };
+    match op.family {
+        Family::Binary | Family::Shift => vec![register('d'), register('s'), second(Parameter::Immediate(ty))],
+        Family::Unary | Family::Convert => vec![register('d'), register('s')],
+        Family::Set => vec![register('d'), Parameter::Immediate(ty)],
+        Family::Load | Family::Store => vec![register('d'), register('s'), second(Parameter::Offset)],
+        Family::Return if ty == Type::V => Vec::new(),
+        Family::Return => vec![register('s')],
+        Family::Branch => vec![register('s'), second(Parameter::Immediate(ty)), Parameter::Label],
+        Family::Label => vec![Parameter::Label],
+        Family::Register => vec![register('s')],
+        Family::Nullary => Vec::new(),
+        Family::Frame => vec![Parameter::Offset],
+    }
+}
+
+/// The forms an operation has, with the suffix of the instruction name.
+pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
+    match op.family {
+        Family::Binary | Family::Branch if ty.class() == Class::Float => vec![(Form::Register, "")],
+        Family::Binary | Family::Shift | Family::Branch | Family::Load | Family::Store => {
+            vec![(Form::Register, ""), (Form::Immediate, "i")]
+        }
+        Family::Set if ty.class() == Class::Float => vec![(Form::Register, "")],
+        Family::Set | Family::Frame => vec![(Form::Immediate, "")],
+        Family::Unary | Family::Convert | Family::Return | Family::Label | Family::Register | Family::Nullary => {
+            vec![(Form::Register, "")]
+        }
+    }
+}
+
+/// The name of an instruction: `addii`; operations without types keep their plain name.
+pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
+    let letters = match op.family {
+        Family::Label | Family::Register | Family::Nullary => "",
+        Family::Binary
+        | Family::Shift
+        | Family::Unary
+        | Family::Set
+        | Family::Convert
+        | Family::Load
+        | Family::Store
+        | Family::Return
+        | Family::Branch
+        | Family::Frame => ty.letters(),
+    };
+    format!("{}{letters}{suffix}", op.name)
+}

@@ -1,0 +1,93 @@
+//! From `machines/*.spec` to Rust emitters, decoder tables and the reference page.
+//!
+//! The pipeline is [`read`] (text to [`model::Machine`], checked), then one printer per output. The printers for Rust
+//! and C share [`emit`], so an instruction cannot differ between the two. This crate does no I/O and knows nothing of
+//! functions, frames or calling conventions: those belong to `quaject-vcode`.
+
+pub mod emit;
+mod expand;
+pub mod expr;
+pub mod model;
+mod print_docs;
+mod print_rust;
+mod print_tables;
+mod print_tests;
+mod read;
+
+use model::{Machine, PortableOp};
+
+/// A specification that does not hold together: where, and what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecError {
+    /// Name of the specification file.
+    pub file: String,
+    /// Line, counted from one.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for SpecError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// A specification file: its name without folder, and its text.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// File name, for errors.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// A generated file: path below the root of the workspace, and its text.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// Path relative to the root of the workspace.
+    pub path: String,
+    /// The whole text of the file.
+    pub text: String,
+}
+
+/// Reads the portable instruction set and every machine.
+///
+/// # Errors
+/// The first thing that does not hold together in a specification.
+pub fn read_all(portable: &Source, machines: &[Source]) -> Result<(Vec<PortableOp>, Vec<Machine>), SpecError> {
+    let ops = read::portable(portable)?;
+    let machines = machines.iter().map(|source| read::machine(source, &ops)).collect::<Result<Vec<_>, _>>()?;
+    Ok((ops, machines))
+}
+
+/// Everything that is generated from the specifications, as files relative to the root of the workspace.
+///
+/// # Errors
+/// The first thing that does not hold together in a specification.
+pub fn generate(portable: &Source, machines: &[Source]) -> Result<Vec<Generated>, SpecError> {
+    let (ops, machines) = read_all(portable, machines)?;
+    let mut files = vec![Generated {
+        path: "crates/vcode/src/generated/core.rs".into(),
+        text: print_rust::core_trait(&ops, &machines),
+    }];
+    for machine in &machines {
+        let name = &machine.name;
+        files.push(Generated {
+            path: format!("crates/vcode/src/generated/{name}.rs"),
+            text: print_rust::machine(&ops, &machines, machine)?,
+        });
+        files.push(Generated {
+            path: format!("crates/vcode/src/generated/{name}_table.rs"),
+            text: print_tables::table(machine),
+        });
+    }
+    files.push(Generated {
+        path: "crates/vcode/tests/machines/instructions.rs".into(),
+        text: print_tests::list(&ops, &machines),
+    });
+    files.push(Generated { path: "docs/vcode-instructions.md".into(), text: print_docs::page(&ops, &machines) });
+    Ok(files)
+}

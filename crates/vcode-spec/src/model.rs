@@ -1,0 +1,499 @@
+//! What a specification says, checked and resolved: registers, fields, machine instructions, rows of the mapping.
+
+use crate::expr::Expr;
+
+/// The operands of a portable operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// `d, s, t` or `d, s, i`.
+    Binary,
+    /// Like [`Family::Binary`], the immediate being a count below the width.
+    Shift,
+    /// `d, s`.
+    Unary,
+    /// `d, i`.
+    Set,
+    /// `d, s` of different types.
+    Convert,
+    /// `d, s, t` or `d, s, i`: destination, base, index or offset.
+    Load,
+    /// `d, s, t` or `d, s, i`: value, base, index or offset.
+    Store,
+    /// `s`, or nothing for void.
+    Return,
+    /// `s, t, b` or `s, i, b`.
+    Branch,
+    /// `b`.
+    Label,
+    /// `s`.
+    Register,
+    /// Nothing.
+    Nullary,
+    /// `i`: the size of a frame. Not part of the portable set.
+    Frame,
+}
+
+/// A type letter of the paper's Table 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Type {
+    /// Void.
+    V,
+    /// Signed char.
+    C,
+    /// Unsigned char.
+    Uc,
+    /// Signed short.
+    S,
+    /// Unsigned short.
+    Us,
+    /// Int.
+    I,
+    /// Unsigned.
+    U,
+    /// Long.
+    L,
+    /// Unsigned long.
+    Ul,
+    /// Pointer.
+    P,
+    /// Float.
+    F,
+    /// Double.
+    D,
+}
+
+impl Type {
+    /// Every type.
+    pub const ALL: [Type; 12] =
+        [Type::V, Type::C, Type::Uc, Type::S, Type::Us, Type::I, Type::U, Type::L, Type::Ul, Type::P, Type::F, Type::D];
+
+    /// The suffix of instruction names.
+    pub fn letters(self) -> &'static str {
+        match self {
+            Type::V => "v",
+            Type::C => "c",
+            Type::Uc => "uc",
+            Type::S => "s",
+            Type::Us => "us",
+            Type::I => "i",
+            Type::U => "u",
+            Type::L => "l",
+            Type::Ul => "ul",
+            Type::P => "p",
+            Type::F => "f",
+            Type::D => "d",
+        }
+    }
+
+    /// The type with this suffix.
+    pub fn from_letters(letters: &str) -> Option<Type> {
+        Type::ALL.into_iter().find(|ty| ty.letters() == letters)
+    }
+
+    /// Which registers hold it.
+    pub fn class(self) -> Class {
+        match self {
+            Type::F | Type::D => Class::Float,
+            Type::V | Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L | Type::Ul | Type::P => {
+                Class::Int
+            }
+        }
+    }
+
+    /// Width in bits on a machine whose long has `long` bits.
+    pub fn bits(self, long: u32) -> u32 {
+        match self {
+            Type::V => 0,
+            Type::C | Type::Uc => 8,
+            Type::S | Type::Us => 16,
+            Type::I | Type::U | Type::F => 32,
+            Type::L | Type::Ul | Type::P => long,
+            Type::D => 64,
+        }
+    }
+}
+
+/// A line of `portable.spec`.
+#[derive(Debug, Clone)]
+pub struct PortableOp {
+    /// What its operands are.
+    pub family: Family,
+    /// Base name, `add`.
+    pub name: String,
+    /// The types it takes, in the order of the table.
+    pub types: Vec<Type>,
+    /// What it does.
+    pub doc: String,
+}
+
+impl PortableOp {
+    /// The type of the source register when it differs from the type of the instruction: conversions.
+    pub fn source_type(&self, ty: Type) -> Type {
+        match self.family {
+            Family::Convert => self
+                .name
+                .strip_prefix("cv")
+                .and_then(|rest| rest.strip_suffix('2'))
+                .and_then(Type::from_letters)
+                .unwrap_or(ty),
+            Family::Binary
+            | Family::Shift
+            | Family::Unary
+            | Family::Set
+            | Family::Load
+            | Family::Store
+            | Family::Return
+            | Family::Branch
+            | Family::Label
+            | Family::Register
+            | Family::Nullary
+            | Family::Frame => ty,
+        }
+    }
+}
+
+/// A register file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Integers and pointers.
+    Int,
+    /// Floats and doubles.
+    Float,
+}
+
+/// How code is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// 32-bit words.
+    Word {
+        /// Least significant byte first.
+        little: bool,
+    },
+    /// Bytes, with the prefixes of x86.
+    Bytes,
+}
+
+/// Names of the registers of one file, as one assembler operand spells them.
+#[derive(Debug, Clone)]
+pub struct NameSet {
+    /// Name of the set, used by fields.
+    pub name: String,
+    /// Which file.
+    pub class: Class,
+    /// By register number.
+    pub names: Vec<String>,
+}
+
+/// What a field of an instruction holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A register, named by this set.
+    Register(usize),
+    /// A signed number of so many bits, divided by a power of two.
+    Signed {
+        /// Bits of the number before division.
+        bits: u32,
+        /// Logarithm of the divisor.
+        scale: u32,
+    },
+    /// An unsigned number.
+    Unsigned {
+        /// Bits of the number before division.
+        bits: u32,
+        /// Logarithm of the divisor.
+        scale: u32,
+    },
+    /// A label, as a signed distance in bytes from the site plus `origin`.
+    Relative {
+        /// Bits of the distance before division.
+        bits: u32,
+        /// Logarithm of the divisor.
+        scale: u32,
+        /// From where the distance counts.
+        origin: i32,
+        /// Which part of the distance the field holds.
+        part: Part,
+    },
+}
+
+/// Which part of a distance or address a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The distance from bit `low` up, rounded so that a signed low part of `low` bits completes it.
+    High {
+        /// Bits of the low part.
+        low: u32,
+    },
+    /// The low bits.
+    Low,
+}
+
+/// A run of bits inside a word: highest and lowest.
+pub type Piece = (u32, u32);
+
+/// A field declared by a specification.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Name in operand texts.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Where its bits are, most significant first.
+    pub pieces: Vec<Piece>,
+}
+
+/// One operand of a machine instruction.
+#[derive(Debug, Clone)]
+pub struct Operand {
+    /// What it is.
+    pub kind: Kind,
+    /// Bits of the word (empty for byte encodings, where tokens say).
+    pub pieces: Vec<Piece>,
+}
+
+/// A part of the assembler text of an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Itself.
+    Text(String),
+    /// An operand, as spelt by a name set if it is a register.
+    Operand {
+        /// Index into the operands.
+        operand: usize,
+        /// The name set of a register.
+        set: usize,
+    },
+}
+
+/// A part of a byte encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token {
+    /// A fixed byte.
+    Byte(u8),
+    /// A REX prefix.
+    Rex {
+        /// With W.
+        wide: bool,
+    },
+    /// An opcode with a register in its low bits.
+    Plus {
+        /// The opcode.
+        opcode: u8,
+        /// The operand.
+        register: usize,
+    },
+    /// A ModRM byte and what follows it.
+    ModRm {
+        /// The register field.
+        reg: RegField,
+        /// The rest.
+        rm: Rm,
+    },
+    /// An immediate or distance of so many bytes.
+    Immediate {
+        /// Its size.
+        bytes: u32,
+        /// The operand.
+        operand: usize,
+    },
+}
+
+/// The register field of a ModRM byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegField {
+    /// An opcode extension.
+    Digit(u8),
+    /// An operand.
+    Operand(usize),
+}
+
+/// The register-or-memory side of a ModRM byte. Numbers are operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rm {
+    /// A register.
+    Register(usize),
+    /// Base and displacement.
+    Offset(usize, usize),
+    /// Base and index.
+    Index(usize, usize),
+    /// A label relative to the instruction pointer.
+    Label(usize),
+}
+
+/// How a machine instruction is laid out.
+#[derive(Debug, Clone)]
+pub enum Encoding {
+    /// The fixed bits of a word.
+    Word(u32),
+    /// A sequence of bytes.
+    Bytes(Vec<Token>),
+}
+
+/// A machine instruction.
+#[derive(Debug, Clone)]
+pub struct Insn {
+    /// Name in rows; unique.
+    pub name: String,
+    /// Name for the assembler.
+    pub mnemonic: String,
+    /// Layout.
+    pub encoding: Encoding,
+    /// Operands in the order in which rows give them.
+    pub operands: Vec<Operand>,
+    /// Operand text for the assembler.
+    pub text: Vec<Segment>,
+}
+
+/// A register operand of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegArg {
+    /// `d`, `s` or `t`.
+    Operand(char),
+    /// A register by number.
+    Fixed(u32),
+}
+
+/// An argument of a machine instruction in a row.
+#[derive(Debug, Clone)]
+pub enum Arg {
+    /// A register.
+    Register(RegArg),
+    /// A number.
+    Value(Expr),
+    /// The label of the row.
+    Label,
+}
+
+/// One step of a row.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Emit an instruction.
+    Emit {
+        /// Index into the instructions.
+        insn: usize,
+        /// One per operand.
+        args: Vec<Arg>,
+    },
+    /// Load a constant of any size into a register.
+    SetLong {
+        /// The register.
+        register: u32,
+        /// The constant.
+        value: Expr,
+    },
+}
+
+/// One way to do a row.
+#[derive(Debug, Clone)]
+pub struct Alternative {
+    /// When it applies, besides its immediates fitting.
+    pub guard: Option<Expr>,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+/// A line of the mapping from portable to machine instructions.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Base name of the portable operation, or `enter`, `leave`, `return`.
+    pub op: String,
+    /// Its type.
+    pub ty: Type,
+    /// Its operands.
+    pub family: Family,
+    /// With a register as last operand (or no immediate form at all).
+    pub register: Vec<Alternative>,
+    /// With an immediate as last operand.
+    pub immediate: Vec<Alternative>,
+    /// Line of the specification.
+    pub line: usize,
+}
+
+/// Registers with a duty.
+#[derive(Debug, Clone, Default)]
+pub struct Special {
+    /// The stack pointer.
+    pub stack: u32,
+    /// Where calls leave the return address, if in a register.
+    pub link: Option<u32>,
+    /// Scratch of rows.
+    pub x: u32,
+    /// Scratch for immediates that do not fit.
+    pub y: u32,
+    /// Floating scratch.
+    pub z: u32,
+    /// Where functions return integers.
+    pub result: u32,
+    /// Where functions return floats and doubles.
+    pub fresult: u32,
+}
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Its name, also that of its module and header.
+    pub name: String,
+    /// Name of its file.
+    pub file: String,
+    /// Layout of code.
+    pub code: Code,
+    /// Bits of long.
+    pub long: u32,
+    /// What the assembler wants before a register name.
+    pub prefix: String,
+    /// Register names; the first of each class is canonical.
+    pub sets: Vec<NameSet>,
+    /// Fields of words.
+    pub fields: Vec<Field>,
+    /// Temporary registers in order of allocation.
+    pub temp: Vec<u32>,
+    /// Callee-saved registers in order of allocation.
+    pub saved: Vec<u32>,
+    /// Floating temporaries.
+    pub ftemp: Vec<u32>,
+    /// Callee-saved floating registers.
+    pub fsaved: Vec<u32>,
+    /// Argument registers.
+    pub args: Vec<u32>,
+    /// Floating argument registers.
+    pub fargs: Vec<u32>,
+    /// Registers with a duty.
+    pub special: Special,
+    /// Machine instructions.
+    pub insns: Vec<Insn>,
+    /// The mapping.
+    pub rows: Vec<Row>,
+}
+
+impl Machine {
+    /// The row of an operation.
+    pub fn row(&self, op: &str, ty: Type) -> Option<&Row> {
+        self.rows.iter().find(|row| row.op == op && row.ty == ty)
+    }
+
+    /// The canonical names of a register file.
+    pub fn names(&self, class: Class) -> &[String] {
+        self.sets.iter().find(|set| set.class == class).map_or(&[], |set| &set.names)
+    }
+
+    /// The number and file of a register by any of its names.
+    pub fn register(&self, name: &str) -> Option<(u32, Class)> {
+        self.sets
+            .iter()
+            .find_map(|set| set.names.iter().position(|own| own == name).map(|number| (number as u32, set.class)))
+    }
+
+    /// The distinct label fields: these are the kinds of back-patching the machine needs.
+    pub fn relative_kinds(&self) -> Vec<(Kind, Vec<Piece>)> {
+        let mut kinds: Vec<(Kind, Vec<Piece>)> = Vec::new();
+        for operand in self.insns.iter().flat_map(|insn| &insn.operands) {
+            let entry = (operand.kind, operand.pieces.clone());
+            if matches!(operand.kind, Kind::Relative { .. }) && !kinds.contains(&entry) {
+                kinds.push(entry);
+            }
+        }
+        kinds
+    }
+}

@@ -1,0 +1,464 @@
+//! The assembler: a cursor, the space left before the next check, and a reference to the state of the function.
+//!
+//! ```text
+//! region   start ............ body ........... ip ......... limit ... end
+//!          |  room for the   |  instructions  |  free      | slack   |
+//!          |  prologue       |  so far        |            |         |
+//! ```
+//!
+//! The fast path is `space` and a store. Everything that happens once per label, function or error is out of line and
+//! takes the cursor by value: the address of an [`Asm`] on the caller's stack must not escape, or its cursor could not
+//! stay in a register.
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use crate::abi::Convention;
+use crate::cursor::{Cursor, SLACK};
+use crate::error::Error;
+use crate::machine::{Machine, Register};
+use crate::registers::{Class, File};
+
+/// Memory that a function is written to: writable at one address, executable at the same or another.
+#[derive(Debug)]
+pub struct Region<'a> {
+    pub(crate) write: *mut u8,
+    pub(crate) length: usize,
+    pub(crate) execute: usize,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> From<&'a mut [u8]> for Region<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Region { write: bytes.as_mut_ptr(), length: bytes.len(), execute: bytes.as_ptr() as usize, memory: PhantomData }
+    }
+}
+
+impl<'a> Region<'a> {
+    /// The region as it will be seen at `address` when it is executed: code that is written here to run elsewhere.
+    #[must_use]
+    pub fn executed_at(mut self, address: usize) -> Self {
+        self.execute = address;
+        self
+    }
+
+    /// A region of dual-mapped memory.
+    ///
+    /// # Safety
+    /// `write` must be valid for writes of `length` bytes for `'a`, and nobody else may use those bytes meanwhile.
+    pub unsafe fn from_raw(write: *mut u8, length: usize, execute: usize) -> Region<'a> {
+        Region { write, length, execute, memory: PhantomData }
+    }
+}
+
+/// A place in the code, known or not yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label(pub(crate) u32);
+
+impl Label {
+    /// Where `ret` goes.
+    pub(crate) const EPILOGUE: Label = Label(u32::MAX);
+}
+
+const UNBOUND: u32 = u32::MAX;
+
+/// An instruction that refers to a label.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fixup {
+    pub(crate) site: u32,
+    pub(crate) label: u32,
+    pub(crate) kind: u8,
+}
+
+/// A floating constant to be placed after the code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Constant {
+    pub(crate) bits: u64,
+    pub(crate) label: u32,
+    pub(crate) size: u32,
+}
+
+/// A table in memory of the caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pool<T> {
+    first: *mut T,
+    room: u32,
+    count: u32,
+}
+
+impl<T: Copy> Pool<T> {
+    #[inline]
+    fn new(storage: &mut [MaybeUninit<T>]) -> Self {
+        Pool { first: storage.as_mut_ptr().cast(), room: storage.len() as u32, count: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) -> Option<u32> {
+        if self.count == self.room {
+            return None;
+        }
+        // SAFETY: `first` points to `room` elements that the workspace lends for as long as the function is written.
+        unsafe { self.first.add(self.count as usize).write(value) };
+        self.count += 1;
+        Some(self.count - 1)
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        if index >= self.count {
+            return None;
+        }
+        // SAFETY: elements below `count` were written by `push`, and the workspace lends them.
+        Some(unsafe { &mut *self.first.add(index as usize) })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<T> {
+        if index >= self.count {
+            return None;
+        }
+        // SAFETY: elements below `count` were written by `push`, and the workspace lends them.
+        Some(unsafe { *self.first.add(index as usize) })
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+}
+
+/// What is known of the function being written.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) start: *mut u8,
+    pub(crate) limit: *mut u8,
+    pub(crate) body: *mut u8,
+    pub(crate) execute: usize,
+    pub(crate) labels: Pool<u32>,
+    pub(crate) fixups: Pool<Fixup>,
+    pub(crate) constants: Pool<Constant>,
+    pub(crate) convention: &'static Convention,
+    pub(crate) int: File,
+    pub(crate) float: File,
+    pub(crate) locals: u32,
+    pub(crate) last_bound: u32,
+    pub(crate) error: Option<Error>,
+    pub(crate) leaf: bool,
+    pub(crate) calls: bool,
+    pub(crate) incoming: bool,
+    pub(crate) stand_in_area: Option<i32>,
+}
+
+/// Memory for labels, unresolved references and floating constants of a function under construction. It can be used
+/// again for the next one.
+#[derive(Debug)]
+pub struct Workspace<M, const LABELS: usize = 32, const FIXUPS: usize = 128, const CONSTANTS: usize = 16> {
+    function: MaybeUninit<Function>,
+    labels: [MaybeUninit<u32>; LABELS],
+    fixups: [MaybeUninit<Fixup>; FIXUPS],
+    constants: [MaybeUninit<Constant>; CONSTANTS],
+    machine: PhantomData<M>,
+}
+
+impl<M> Workspace<M> {
+    /// Memory for 32 labels, 128 unresolved references, 16 constants.
+    pub const fn new() -> Self {
+        Self::with_room()
+    }
+}
+
+impl<M> Default for Workspace<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Workspace<M, LABELS, FIXUPS, CONSTANTS> {
+    /// Memory for as many as the type says.
+    pub const fn with_room() -> Self {
+        Workspace {
+            function: MaybeUninit::uninit(),
+            labels: [MaybeUninit::uninit(); LABELS],
+            fixups: [MaybeUninit::uninit(); FIXUPS],
+            constants: [MaybeUninit::uninit(); CONSTANTS],
+            machine: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn open(&mut self, region: &Region<'_>, convention: &'static Convention) -> &mut Function {
+        self.function.write(Function {
+            start: region.write,
+            limit: region.write.wrapping_add(region.length - SLACK),
+            body: region.write,
+            execute: region.execute,
+            labels: Pool::new(&mut self.labels),
+            fixups: Pool::new(&mut self.fixups),
+            constants: Pool::new(&mut self.constants),
+            convention,
+            int: File { free: 0, touched: 0, standing: 0 },
+            float: File { free: 0, touched: 0, standing: 0 },
+            locals: 0,
+            last_bound: UNBOUND,
+            error: None,
+            leaf: true,
+            calls: false,
+            incoming: false,
+            stand_in_area: None,
+        })
+    }
+}
+
+/// A function that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// The address to call.
+    pub entry: usize,
+    /// The first byte of the function, from the start of the region.
+    pub offset: usize,
+    /// Bytes from there to the end of the code and its constants.
+    pub length: usize,
+    /// Bytes of instructions; floating constants follow them.
+    pub instructions: usize,
+}
+
+/// A function under construction for machine `M`. The instructions are the methods of [`Core`](crate::Core).
+#[derive(Debug)]
+pub struct Asm<'a, M> {
+    pub(crate) cursor: Cursor,
+    pub(crate) left: usize,
+    pub(crate) f: &'a mut Function,
+    pub(crate) machine: PhantomData<M>,
+}
+
+impl Function {
+    /// Distance of an address from the start.
+    #[inline]
+    pub(crate) fn at(&self, ip: *mut u8) -> u32 {
+        (ip as usize).wrapping_sub(self.start as usize) as u32
+    }
+
+    #[cold]
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.error = self.error.or(Some(error));
+    }
+
+    /// More space for the cursor at `ip`. When there is none, the error sticks and writing starts over: harmlessly,
+    /// because `end` will not return that code.
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self, ip: *mut u8, bytes: usize) -> (*mut u8, usize) {
+        let left = (self.limit as usize).saturating_sub(ip as usize);
+        if left >= bytes {
+            return (ip, left);
+        }
+        self.fail(Error::Overflow);
+        (self.start, self.limit as usize - self.start as usize)
+    }
+
+    #[inline]
+    fn refer<M: Machine>(&mut self, site: *mut u8, kind: u8, label: Label) {
+        let site = self.at(site);
+        match self.labels.get(label.0) {
+            Some(target) if target != UNBOUND => self.patch::<M>(site, kind, target),
+            Some(_) | None => {
+                if self.fixups.push(Fixup { site, label: label.0, kind }).is_none() {
+                    self.fail(Error::Fixups);
+                }
+            }
+        }
+    }
+
+    /// Writes the distance to `target` into the instruction at `site`.
+    #[inline]
+    pub(crate) fn patch<M: Machine>(&mut self, site: u32, kind: u8, target: u32) {
+        let bytes = self.start.wrapping_add(site as usize).cast::<[u8; 4]>();
+        // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
+        let word = unsafe { &mut *bytes };
+        if !M::patch(kind, word, i64::from(target) - i64::from(site)) {
+            self.fail(Error::BranchRange);
+        }
+    }
+}
+
+impl<'a, M: Machine> Asm<'a, M> {
+    /// Makes sure that `bytes` more can be stored.
+    #[inline(always)]
+    pub(crate) fn space(&mut self, bytes: usize) {
+        if self.left < bytes {
+            (self.cursor.ip, self.left) = self.f.refill(self.cursor.ip, bytes);
+        }
+        self.left -= bytes;
+    }
+
+    /// Checks once that `bytes` are free. Instructions that follow in straight line are then not checked one by one:
+    /// the compiler sees that they fit. Without it, or beyond it, each instruction checks for itself.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the region has no such space; nothing is written.
+    #[inline(always)]
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        if (self.f.limit as usize).saturating_sub(self.cursor.ip as usize) < bytes {
+            self.f.fail(Error::Overflow);
+            return Err(Error::Overflow);
+        }
+        self.left = bytes;
+        Ok(())
+    }
+
+    /// The first error so far. Errors stick: instructions after one are harmless, and [`Asm::end`] reports it.
+    pub fn error(&self) -> Option<Error> {
+        self.f.error
+    }
+
+    /// Makes a label, not bound yet.
+    #[inline]
+    pub fn label(&mut self) -> Label {
+        match self.f.labels.push(UNBOUND) {
+            Some(index) => Label(index),
+            None => {
+                self.f.fail(Error::Labels);
+                Label(0)
+            }
+        }
+    }
+
+    /// Binds a label to the next instruction.
+    #[inline]
+    pub fn bind(&mut self, label: Label) {
+        let at = self.f.at(self.cursor.ip);
+        self.f.last_bound = at;
+        match self.f.labels.get_mut(label.0) {
+            Some(target) if *target == UNBOUND => *target = at,
+            Some(_) => self.f.fail(Error::BoundTwice),
+            None => self.f.fail(Error::Labels),
+        }
+    }
+
+    /// The address at which a bound label will be executed.
+    pub fn address(&self, label: Label) -> Option<usize> {
+        let at = self.f.labels.get(label.0).filter(|at| *at != UNBOUND)?;
+        Some(self.f.execute.wrapping_add(at as usize))
+    }
+
+    /// Bytes of code so far.
+    pub fn position(&self) -> usize {
+        self.f.at(self.cursor.ip) as usize
+    }
+
+    /// Takes a register; in order of the convention's lists, temporaries first for [`Class::Temporary`].
+    ///
+    /// # Errors
+    /// [`Error::Registers`] when all are taken. This error does not stick: the client may keep the value in a local.
+    #[inline]
+    pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
+        let f = &mut *self.f;
+        let taken = f.int.take(&f.convention.int, class, f.leaf).ok_or(Error::Registers)?;
+        if taken.stands_in {
+            self.stand_in_area();
+        }
+        Ok(M::Reg::from_number(taken.number))
+    }
+
+    /// Takes a floating register, like [`Asm::getreg`].
+    ///
+    /// # Errors
+    /// [`Error::Registers`] when all are taken; it does not stick.
+    #[inline]
+    pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
+        let f = &mut *self.f;
+        let taken = f.float.take(&f.convention.float, class, f.leaf).ok_or(Error::Registers)?;
+        if taken.stands_in {
+            self.stand_in_area();
+        }
+        Ok(M::Float::from_number(taken.number))
+    }
+
+    /// Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be.
+    ///
+    /// # Errors
+    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    #[inline]
+    pub fn claim(&mut self, register: M::Reg) -> Result<(), Error> {
+        let f = &mut *self.f;
+        if f.int.claim(&f.convention.int, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
+    }
+
+    /// Takes a particular floating register.
+    ///
+    /// # Errors
+    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    #[inline]
+    pub fn claim_float(&mut self, register: M::Float) -> Result<(), Error> {
+        let f = &mut *self.f;
+        if f.float.claim(&f.convention.float, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
+    }
+
+    /// Gives a register back.
+    #[inline]
+    pub fn putreg(&mut self, register: M::Reg) {
+        self.f.int.give(&self.f.convention.int, register.number());
+    }
+
+    /// Gives a floating register back.
+    #[inline]
+    pub fn putfloat(&mut self, register: M::Float) {
+        self.f.float.give(&self.f.convention.float, register.number());
+    }
+
+    /// Remembers an error.
+    #[inline]
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.f.fail(error);
+    }
+
+    /// Notes that the instruction at `site` refers to a label.
+    #[inline]
+    pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label) {
+        self.f.refer::<M>(site, kind, label);
+    }
+
+    /// Whether a short branch from here certainly reaches `label`: it is bound nearby, or the whole region is small.
+    #[inline]
+    pub(crate) fn near(&self, label: Label) -> bool {
+        const REACH: usize = 4096 - 64;
+        let f = &*self.f;
+        match f.labels.get(label.0) {
+            Some(target) if target != UNBOUND => f.at(self.cursor.ip).abs_diff(target) < REACH as u32,
+            Some(_) | None => (f.limit as usize).wrapping_sub(f.start as usize) < REACH,
+        }
+    }
+
+    /// A label for a floating constant after the code.
+    pub(crate) fn constant(&mut self, bits: u64, size: u32) -> Label {
+        let label = self.label();
+        if self.f.constants.push(Constant { bits, label: label.0, size }).is_none() {
+            self.f.fail(Error::Constants);
+        }
+        label
+    }
+
+    /// A shift count, which must be below the width.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, count: i64, width: i64) -> i64 {
+        if (0..width).contains(&count) {
+            return count;
+        }
+        self.f.fail(Error::Immediate);
+        0
+    }
+
+    /// Notes that the function calls others.
+    #[inline]
+    pub(crate) fn links(&mut self) {
+        if self.f.leaf {
+            self.f.fail(Error::CallInLeaf);
+        }
+        self.f.calls = true;
+    }
+}

@@ -1,0 +1,292 @@
+//! Calls built at run time: any number and kind of arguments, put where the convention wants them. Knows places, not
+//! encodings.
+
+use crate::abi::{Counters, Place};
+use crate::asm::Asm;
+use crate::error::Error;
+use crate::machine::{Machine, Register};
+use crate::signature::{Signature, Type};
+
+/// An argument of a call.
+#[derive(Debug, Clone, Copy)]
+pub enum Argument<M: Machine> {
+    /// An integer or pointer in a register.
+    Reg(M::Reg),
+    /// A float or double in a register.
+    Float(M::Float),
+    /// An integer or pointer constant.
+    Constant(i64),
+}
+
+/// What to call.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<M: Machine> {
+    /// The function at this address.
+    Address(usize),
+    /// The function whose address is in this register.
+    Reg(M::Reg),
+}
+
+/// The most arguments in registers on any machine, with room for the target.
+const MOST_MOVES: usize = 40;
+
+/// Moves between registers of one file that are to happen at once.
+struct Moves {
+    /// Source (`PARKED` for the transfer slot) and destination.
+    pending: [(u8, u8); MOST_MOVES],
+    count: usize,
+}
+
+const PARKED: u8 = u8::MAX;
+
+impl Moves {
+    fn new() -> Self {
+        Moves { pending: [(0, 0); MOST_MOVES], count: 0 }
+    }
+
+    fn push(&mut self, source: u8, destination: u8) -> Result<(), Error> {
+        if source == destination {
+            return Ok(());
+        }
+        let slot = self.pending.get_mut(self.count).ok_or(Error::Arguments)?;
+        *slot = (source, destination);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The next move that destroys no source still needed; a cycle is broken by parking one source.
+    fn next(&mut self) -> Option<Move> {
+        let moves = &self.pending[..self.count];
+        let (first, _) = *moves.first()?;
+        let free = moves.iter().position(|(_, destination)| !moves.iter().any(|(source, _)| source == destination));
+        let Some(index) = free else {
+            for (source, _) in &mut self.pending[..self.count] {
+                if *source == first {
+                    *source = PARKED;
+                }
+            }
+            return Some(Move::Park(first));
+        };
+        let (source, destination) = self.pending[index];
+        self.count -= 1;
+        self.pending[index] = self.pending[self.count];
+        Some(if source == PARKED { Move::Unpark(destination) } else { Move::Copy(source, destination) })
+    }
+}
+
+/// One step of [`Moves`].
+#[derive(Debug, PartialEq, Eq)]
+enum Move {
+    /// From a register to a register.
+    Copy(u8, u8),
+    /// From a register to the transfer slot.
+    Park(u8),
+    /// From the transfer slot to a register.
+    Unpark(u8),
+}
+
+impl<M: Machine> Asm<'_, M> {
+    /// Calls a function. Its result is then in [`Asm::result`] or [`Asm::float_result`], until the next call.
+    /// Temporaries do not survive, except those that stand in for persistent registers.
+    ///
+    /// # Errors
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature.
+    pub fn call<'s>(
+        &mut self,
+        signature: impl Into<Signature<'s>>,
+        target: Target<M>,
+        arguments: &[Argument<M>],
+    ) -> Result<(), Error> {
+        self.links();
+        let signature = signature.into();
+        let convention = self.f.convention;
+        let mut counters = Counters::default();
+        let mut expected = 0;
+        for ty in signature.types() {
+            (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+            expected += 1;
+        }
+        if expected != arguments.len() {
+            return Err(Error::Arguments);
+        }
+        let pushed = if counters.stack == 0 { 0 } else { (M::OUTGOING + counters.stack).next_multiple_of(16) };
+        let transfer = self.transfer() + pushed as i32;
+        self.stand_ins(M::save, M::save_float);
+        if pushed != 0 {
+            M::enter(self, i64::from(pushed));
+        }
+        let mut int = Moves::new();
+        let mut float = Moves::new();
+        if let Target::Reg(register) = target {
+            int.push(register.number(), M::SCRATCH.number())?;
+        }
+        // First the stack, which may need the scratch register; then all registers at once; then what crosses from
+        // one register file to the other, and constants, whose destinations are nobody's source any more.
+        let mut floats_in_registers = 0;
+        let mut counters = Counters::default();
+        for (ty, argument) in signature.types().zip(arguments) {
+            let ty = ty?;
+            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
+            match (place, *argument) {
+                (Place::Stack(at), argument) => self.store_argument(ty, (M::OUTGOING + at) as i32, argument)?,
+                (Place::Int(number), Argument::Reg(register)) if !ty.is_float() => {
+                    int.push(register.number(), number)?
+                }
+                (Place::Float(number), Argument::Float(register)) => {
+                    float.push(register.number(), number)?;
+                    floats_in_registers += 1;
+                }
+                (Place::Int(_) | Place::Pair(..), Argument::Float(_)) if ty.is_float() => {}
+                (Place::Int(_), Argument::Constant(_)) if !ty.is_float() => {}
+                (Place::Int(_) | Place::Float(_) | Place::Pair(..), _) => return Err(Error::Arguments),
+            }
+        }
+        while let Some(step) = int.next() {
+            match step {
+                Move::Copy(source, destination) => {
+                    M::copy(self, M::Reg::from_number(destination), M::Reg::from_number(source));
+                }
+                Move::Park(source) => M::save(self, M::Reg::from_number(source), transfer),
+                Move::Unpark(destination) => M::restore(self, M::Reg::from_number(destination), transfer),
+            }
+        }
+        let mut counters = Counters::default();
+        for (ty, argument) in signature.types().zip(arguments) {
+            let ty = ty?;
+            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
+            match (place, *argument) {
+                (Place::Int(number), Argument::Constant(constant)) => {
+                    M::constant(self, M::Reg::from_number(number), constant);
+                }
+                (Place::Int(number), Argument::Float(register)) => {
+                    if ty == Type::F {
+                        M::save_single(self, register, transfer);
+                    } else {
+                        M::save_float(self, register, transfer);
+                    }
+                    M::restore(self, M::Reg::from_number(number), transfer);
+                }
+                (Place::Pair(first, second), Argument::Float(register)) => {
+                    M::save_float(self, register, transfer);
+                    M::restore(self, M::Reg::from_number(first), transfer);
+                    M::restore(self, M::Reg::from_number(second), transfer + 4);
+                }
+                (Place::Int(_) | Place::Float(_) | Place::Stack(_) | Place::Pair(..), _) => {}
+            }
+        }
+        while let Some(step) = float.next() {
+            match step {
+                Move::Copy(source, destination) => {
+                    M::copy_float(self, M::Float::from_number(destination), M::Float::from_number(source));
+                }
+                Move::Park(source) => M::save_float(self, M::Float::from_number(source), transfer),
+                Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
+            }
+        }
+        if let Target::Address(address) = target {
+            M::constant(self, M::SCRATCH, address as i64);
+        }
+        if M::COUNTS_FLOATS && floats_in_registers > 0 {
+            M::constant(self, M::RESULT, floats_in_registers);
+        }
+        M::call_register(self, M::SCRATCH);
+        if pushed != 0 {
+            M::leave(self, i64::from(pushed));
+        }
+        self.stand_ins(M::restore, M::restore_float);
+        Ok(())
+    }
+
+    /// Where a call leaves an integer or pointer.
+    pub fn result(&self) -> M::Reg {
+        M::RESULT
+    }
+
+    /// Where a call leaves a float or double.
+    pub fn float_result(&self) -> M::Float {
+        M::FLOAT_RESULT
+    }
+
+    fn store_argument(&mut self, ty: Type, at: i32, argument: Argument<M>) -> Result<(), Error> {
+        match argument {
+            Argument::Float(register) if ty == Type::F => M::save_single(self, register, at),
+            Argument::Float(register) if ty == Type::D => M::save_float(self, register, at),
+            Argument::Reg(register) if !ty.is_float() => M::save(self, register, at),
+            Argument::Constant(constant) if !ty.is_float() => {
+                M::constant(self, M::SECOND_SCRATCH, constant);
+                M::save(self, M::SECOND_SCRATCH, at);
+            }
+            Argument::Float(_) | Argument::Reg(_) | Argument::Constant(_) => return Err(Error::Arguments),
+        }
+        Ok(())
+    }
+
+    /// Stores or loads the temporaries that stand in for callee-saved registers.
+    fn stand_ins(&mut self, int: fn(&mut Self, M::Reg, i32), float: fn(&mut Self, M::Float, i32)) {
+        let (ints, floats) = (self.f.int.standing, self.f.float.standing);
+        if ints | floats == 0 {
+            return;
+        }
+        let area = self.stand_in_area();
+        for number in (0..32_u8).filter(|number| ints & (1 << number) != 0) {
+            int(self, M::Reg::from_number(number), area + 8 * i32::from(number));
+        }
+        for number in (0..32_u8).filter(|number| floats & (1 << number) != 0) {
+            float(self, M::Float::from_number(number), area + 8 * (32 + i32::from(number)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Runs the moves on a register file that holds its own numbers; every destination must get its source.
+    fn check(moves: &[(u8, u8)]) {
+        let mut queue = Moves::new();
+        for (source, destination) in moves {
+            queue.push(*source, *destination).expect("there is room for the test");
+        }
+        let mut file: Vec<u8> = (0..16).collect();
+        let mut parked = 0;
+        while let Some(step) = queue.next() {
+            match step {
+                Move::Copy(source, destination) => file[destination as usize] = file[source as usize],
+                Move::Park(source) => parked = file[source as usize],
+                Move::Unpark(destination) => file[destination as usize] = parked,
+            }
+        }
+        for (source, destination) in moves {
+            assert_eq!(file[*destination as usize], *source, "{moves:?}");
+        }
+    }
+
+    #[test]
+    fn chains_cycles_and_fans_of_moves_happen_at_once() {
+        check(&[]);
+        check(&[(1, 1)]);
+        check(&[(1, 2), (2, 3)]);
+        check(&[(1, 2), (2, 1)]);
+        check(&[(1, 2), (2, 3), (3, 1), (1, 4), (5, 6), (6, 5)]);
+        check(&[(1, 2), (1, 3), (1, 4)]);
+    }
+
+    #[test]
+    fn random_moves_happen_at_once() {
+        let mut state = 1_u32;
+        for _ in 0..2000 {
+            let mut destinations: Vec<u8> = (0..16).collect();
+            let mut moves = Vec::new();
+            for _ in 0..8 {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let destination = destinations.swap_remove((state >> 24) as usize % destinations.len());
+                moves.push(((state >> 16) as u8 % 16, destination));
+            }
+            check(&moves);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The write cursor: where the next instruction goes. It knows how to store words and the byte sequences of x86, and
+//! nothing else. It is passed by value so that it stays in a register.
+
+/// Where the next byte of code goes.
+///
+/// Invariant: `Asm::space` was called for at least as many bytes as are stored before it is called again, and at least
+/// [`SLACK`] writable bytes follow those.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cursor {
+    pub(crate) ip: *mut u8,
+}
+
+/// Stores are eight bytes wide where that is fastest, so that many bytes past the last instruction may be written.
+pub(crate) const SLACK: usize = 16;
+
+impl Cursor {
+    /// The address `bytes` before the cursor.
+    #[inline(always)]
+    pub(crate) fn back(self, bytes: usize) -> *mut u8 {
+        self.ip.wrapping_sub(bytes)
+    }
+
+    /// Stores a little-endian word.
+    #[inline(always)]
+    pub(crate) fn word(&mut self, word: u32) {
+        // SAFETY: the invariant of the type: space for this word was reserved.
+        unsafe { self.ip.cast::<u32>().write_unaligned(word.to_le()) };
+        self.ip = self.ip.wrapping_add(4);
+    }
+
+    /// Stores the low `length` bytes of `value`, and perhaps garbage after them.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self, value: u64, length: usize) {
+        if length <= 4 {
+            // SAFETY: the invariant of the type: space was reserved, and SLACK bytes follow it.
+            unsafe { self.ip.cast::<u32>().write_unaligned((value as u32).to_le()) };
+        } else {
+            // SAFETY: the invariant of the type: space was reserved, and SLACK bytes follow it.
+            unsafe { self.ip.cast::<u64>().write_unaligned(value.to_le()) };
+        }
+        self.ip = self.ip.wrapping_add(length);
+    }
+
+    /// Stores an x86 instruction with base and displacement. `constant` holds its `length` bytes up to the ModRM byte,
+    /// which is at index `length`; the REX prefix is at index `rex`.
+    #[inline(always)]
+    pub(crate) fn offset(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, offset: i64) {
+        let value = constant | place(reg | base, rex, length);
+        let short = fits_signed(offset, 8, 0);
+        let mode = if short { 0x40 } else { 0x80 };
+        // A base of rsp or r12 is spelt with a SIB byte.
+        let needs_sib = base & 0x0007_0000 == 0x0004_0000;
+        let (value, after) = if needs_sib {
+            (value | mode << (8 * length) | 0x24 << (8 * length + 8), length + 2)
+        } else {
+            (value | mode << (8 * length), length + 1)
+        };
+        if after <= 4 {
+            let size = if short { 1 } else { 4 };
+            self.bytes(value | (offset as u32 as u64) << (8 * after), (after + size) as usize);
+            // After one byte of displacement, its other three are garbage that the next instruction overwrites.
+        } else {
+            self.bytes(value, after as usize);
+            self.bytes(offset as u32 as u64, if short { 1 } else { 4 });
+        }
+    }
+
+    /// Stores an x86 instruction with base and index, like [`Cursor::offset`]. The displacement is a zero byte, because
+    /// without one a base of rbp or r13 means something else.
+    #[inline(always)]
+    pub(crate) fn index(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, index: u32) {
+        let value = constant | place(reg | (index & 4) >> 1 | base & 1, rex, length);
+        let sib = (base >> 16 & 7) | (index >> 16 & 0x38);
+        let value = value & !(7 << (8 * length)) | 0x44 << (8 * length) | u64::from(sib) << (8 * length + 8);
+        self.bytes(value, (length + 3) as usize);
+    }
+}
+
+#[inline(always)]
+fn place(bits: u32, rex: u32, modrm: u32) -> u64 {
+    if rex == 0 && modrm == 2 { u64::from(bits) } else { spread(bits, rex, modrm) }
+}
+
+/// Puts the REX bits of a register at byte `rex` and its ModRM bits at byte `modrm`.
+#[inline(always)]
+pub(crate) fn spread(bits: u32, rex: u32, modrm: u32) -> u64 {
+    u64::from(bits & 0xff) << (8 * rex) | u64::from(bits >> 16) << (8 * modrm)
+}
+
+/// Whether `value` is a multiple of two to the `scale` in `bits` signed bits.
+#[inline(always)]
+pub(crate) fn fits_signed(value: i64, bits: u32, scale: u32) -> bool {
+    let shift = 64 - bits;
+    (value << shift) >> shift == value && value & ((1 << scale) - 1) == 0
+}
+
+/// Whether `value` is a multiple of two to the `scale` in `bits` unsigned bits.
+#[inline(always)]
+pub(crate) fn fits_unsigned(value: i64, bits: u32, scale: u32) -> bool {
+    (value as u64) >> bits == 0 && value & ((1 << scale) - 1) == 0
+}

@@ -1,0 +1,63 @@
+//! What can go wrong while a function is written. Errors stick: the first is reported by `end`, none writes anywhere.
+
+use core::fmt;
+
+/// Why a function could not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The region is too small for the code.
+    Overflow,
+    /// The workspace has no room for another label.
+    Labels,
+    /// The workspace has no room for another unresolved reference to a label.
+    Fixups,
+    /// The workspace has no room for another floating constant.
+    Constants,
+    /// A label was used and never bound.
+    UnboundLabel,
+    /// A label was bound twice.
+    BoundTwice,
+    /// A label is further away than a branch of this machine reaches.
+    BranchRange,
+    /// An immediate does not fit the type of the instruction.
+    Immediate,
+    /// A leaf function contains a call.
+    CallInLeaf,
+    /// The registers of this class are all taken.
+    Registers,
+    /// A register was claimed that is taken or not available.
+    RegisterTaken,
+    /// A type string or typed signature is malformed.
+    Signature,
+    /// The number or kind of arguments differs from the signature.
+    Arguments,
+    /// The frame is too large.
+    Frame,
+    /// The operating system refused memory.
+    Memory,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Error::Overflow => "the region is too small for the code",
+            Error::Labels => "the workspace has no room for another label",
+            Error::Fixups => "the workspace has no room for another unresolved reference to a label",
+            Error::Constants => "the workspace has no room for another floating constant",
+            Error::UnboundLabel => "a label was used and never bound",
+            Error::BoundTwice => "a label was bound twice",
+            Error::BranchRange => "a label is further away than a branch of this machine reaches",
+            Error::Immediate => "an immediate does not fit the type of the instruction",
+            Error::CallInLeaf => "a leaf function contains a call",
+            Error::Registers => "the registers of this class are all taken",
+            Error::RegisterTaken => "a register was claimed that is taken or not available",
+            Error::Signature => "the signature is malformed",
+            Error::Arguments => "the arguments differ from the signature",
+            Error::Frame => "the frame is too large",
+            Error::Memory => "the operating system refused memory",
+        })
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,93 @@
+//! What the functions of this crate need to know about a machine. Implemented by the generated modules.
+
+use crate::abi::Abi;
+use crate::asm::Asm;
+
+/// A machine register.
+pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
+    /// The register with this number.
+    fn from_number(number: u8) -> Self;
+    /// The number of this register.
+    fn number(self) -> u8;
+}
+
+/// The registers of one file, by number, in order of allocation.
+#[derive(Debug, Clone, Copy)]
+pub struct Lists {
+    /// Registers a call may destroy.
+    pub temp: &'static [u8],
+    /// Registers a function must preserve.
+    pub saved: &'static [u8],
+    /// Registers that carry arguments; they may be in `temp` too.
+    pub args: &'static [u8],
+}
+
+/// A machine that code can be written for.
+#[doc(hidden)]
+pub trait Machine: Abi + Sized + Copy + 'static {
+    /// A register for integers and pointers.
+    type Reg: Register;
+    /// A register for floats and doubles.
+    type Float: Register;
+    /// The name of its specification.
+    const NAME: &'static str;
+    /// Bits of the type long.
+    const LONG_BITS: u32;
+    /// Its integer registers.
+    const INT: Lists;
+    /// Its floating registers.
+    const FLOAT: Lists;
+    /// The stack pointer.
+    const STACK: Self::Reg;
+    /// Free for use inside one instruction.
+    const SCRATCH: Self::Reg;
+    /// Free for immediates that do not fit.
+    const SECOND_SCRATCH: Self::Reg;
+    /// Free for use inside one floating instruction.
+    const FLOAT_SCRATCH: Self::Float;
+    /// Where functions return integers.
+    const RESULT: Self::Reg;
+    /// Where functions return floats and doubles.
+    const FLOAT_RESULT: Self::Float;
+    /// Where calls leave the return address, if not on the stack.
+    const LINK: Option<Self::Reg>;
+
+    /// Lowers the stack pointer.
+    fn enter(c: &mut Asm<'_, Self>, i: i64);
+    /// Raises the stack pointer.
+    fn leave(c: &mut Asm<'_, Self>, i: i64);
+    /// Returns to the caller.
+    fn return_(c: &mut Asm<'_, Self>);
+    /// Stores a register relative to the stack pointer.
+    fn save(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);
+    /// Loads a register relative to the stack pointer.
+    fn restore(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);
+    /// Stores a double relative to the stack pointer.
+    fn save_float(c: &mut Asm<'_, Self>, r: Self::Float, at: i32);
+    /// Loads a double relative to the stack pointer.
+    fn restore_float(c: &mut Asm<'_, Self>, r: Self::Float, at: i32);
+    /// Stores a float relative to the stack pointer.
+    fn save_single(c: &mut Asm<'_, Self>, r: Self::Float, at: i32);
+    /// Loads a float relative to the stack pointer.
+    fn restore_single(c: &mut Asm<'_, Self>, r: Self::Float, at: i32);
+    /// Copies a register.
+    fn copy(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Copies a floating register.
+    fn copy_float(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Float);
+    /// Loads a constant.
+    fn constant(c: &mut Asm<'_, Self>, d: Self::Reg, i: i64);
+    /// Calls the function whose address is in a register.
+    fn call_register(c: &mut Asm<'_, Self>, r: Self::Reg);
+    /// Computes an address relative to the stack pointer.
+    fn frame_address(c: &mut Asm<'_, Self>, d: Self::Reg, i: i64);
+    /// Loads a long.
+    fn load_long(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg, at: i32);
+    /// Loads a float.
+    fn load_float(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Reg, at: i32);
+    /// Loads a double.
+    fn load_double(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Reg, at: i32);
+    /// Does nothing, for one instruction.
+    fn nop(c: &mut Asm<'_, Self>);
+    /// Writes a distance into the instruction at `site`; false if it does not reach.
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool;
+}

@@ -1,0 +1,379 @@
+//! Functions on every machine: loops, far branches, frames, registers across calls, and calls both ways between
+//! generated code and the C compiler's, with random signatures.
+
+use std::fmt::Write as _;
+
+use quaject_vcode::{Argument, Asm, Class, Core, Kind, Machine, Param, Target, Type};
+
+use crate::harness::Batch;
+
+/// Loops, branches and frames.
+pub fn add_control<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    batch.add_function::<M>("sum by a backward branch", Kind::Leaf, 5050, |asm, _| {
+        let (sum, count) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+        asm.setl(sum, 0);
+        asm.setl(count, 100);
+        let again = asm.label();
+        asm.bind(again);
+        asm.addl(sum, sum, count);
+        asm.subli(count, count, 1);
+        asm.bgtli(count, 0, again);
+        asm.retl(sum);
+    });
+    for filler in [10, 1000, 1030, 2000] {
+        batch.add_function::<M>("branches over much code, both ways", Kind::Leaf, 3, |asm, _| {
+            let (result, turn) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+            let (start, end) = (asm.label(), asm.label());
+            asm.setl(result, 0);
+            asm.setl(turn, 0);
+            asm.bind(start);
+            asm.addli(result, result, 1);
+            asm.beqli(turn, 2, end);
+            for _ in 0..filler {
+                asm.addl(turn, turn, result);
+                asm.subl(turn, turn, result);
+            }
+            asm.addli(turn, turn, 1);
+            asm.bltli(turn, 10, start);
+            asm.setl(result, 99);
+            asm.bind(end);
+            asm.retl(result);
+        });
+    }
+    batch.add_function::<M>("registers: all there are, in a leaf", Kind::Leaf, (1..=M_REGISTERS).sum(), |asm, _| {
+        let registers: Vec<M::Reg> =
+            (0..M_REGISTERS).map(|_| asm.getreg(Class::Persistent).expect("there are that many")).collect();
+        for (index, register) in registers.iter().enumerate() {
+            asm.setl(*register, index as i64 + 1);
+        }
+        let (first, rest) = registers.split_first().expect("there are many");
+        for register in rest {
+            asm.addl(*first, *first, *register);
+        }
+        asm.retl(*first);
+    });
+    batch.add_function::<M>("registers run out, and come back", Kind::Leaf, 7, |asm, argument| {
+        let mut registers = Vec::new();
+        while let Ok(register) = asm.getreg(Class::Temporary) {
+            registers.push(register);
+        }
+        assert!(asm.getreg(Class::Persistent).is_err(), "none are left");
+        asm.putreg(argument);
+        assert_eq!(asm.getreg(Class::Persistent), Ok(argument));
+        asm.setl(argument, 7);
+        asm.retl(argument);
+    });
+    for size in [8, 100, 3000, 40_000] {
+        batch.add_function::<M>("locals do not overlap", Kind::Leaf, 6, |asm, _| {
+            let saved = asm.getreg(Class::Persistent).unwrap();
+            let (one, two) = (asm.local(Type::L), asm.local_bytes(size, 8));
+            let three = asm.local(Type::I);
+            let value = asm.getreg(Class::Temporary).unwrap();
+            let last = two.offset() + size as i32 - 8;
+            asm.setl(value, 1);
+            asm.stli(value, M::STACK, one.offset());
+            asm.setl(value, 2);
+            asm.stli(value, M::STACK, last);
+            asm.seti(value, 3);
+            asm.stii(value, M::STACK, three.offset());
+            asm.ldli(saved, M::STACK, one.offset());
+            asm.ldli(value, M::STACK, last);
+            asm.addl(saved, saved, value);
+            asm.ldii(value, M::STACK, three.offset());
+            asm.cvi2l(value, value);
+            asm.addl(saved, saved, value);
+            asm.retl(saved);
+        });
+    }
+    batch.add_function::<M>("several returns, with and without a frame", Kind::Leaf, 2, |asm, _| {
+        let value = asm.getreg(Class::Temporary).unwrap();
+        let (second, third) = (asm.label(), asm.label());
+        asm.setl(value, 5);
+        asm.beqli(value, 5, second);
+        asm.setl(value, 1);
+        asm.retl(value);
+        asm.bind(second);
+        asm.bneli(value, 5, third);
+        asm.setl(value, 2);
+        asm.retl(value);
+        asm.bind(third);
+        asm.setl(value, 3);
+        asm.retl(value);
+    });
+    batch.add_function::<M>("jumps through registers", Kind::Leaf, 21, |asm, _| {
+        let (value, address) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+        let (over, back) = (asm.label(), asm.label());
+        asm.setl(value, 20);
+        asm.j(over);
+        asm.bind(back);
+        asm.addli(value, value, 1);
+        asm.retl(value);
+        asm.bind(over);
+        let target = asm.address(back).expect("it is bound");
+        asm.setp(address, target as u64);
+        asm.jr(address);
+    });
+}
+
+/// Fewer than any machine has.
+const M_REGISTERS: i64 = 13;
+
+/// A type of C, as the generator of signatures sees it.
+#[derive(Debug, Clone, Copy)]
+struct CType {
+    ty: Type,
+    name: &'static str,
+}
+
+const TYPES: [CType; 7] = [
+    CType { ty: Type::I, name: "int" },
+    CType { ty: Type::U, name: "unsigned" },
+    CType { ty: Type::L, name: "long" },
+    CType { ty: Type::Ul, name: "unsigned long" },
+    CType { ty: Type::P, name: "void *" },
+    CType { ty: Type::F, name: "float" },
+    CType { ty: Type::D, name: "double" },
+];
+
+/// A random signature with the arguments it is called with.
+pub struct Example {
+    types: Vec<CType>,
+    values: Vec<i64>,
+}
+
+impl Example {
+    fn name(&self, stem: &str, index: usize) -> String {
+        format!("{stem}_{index}")
+    }
+
+    /// Sum of argument times position, as both sides compute it.
+    fn result(&self, long_bits: u32) -> i64 {
+        let sum = self
+            .values
+            .iter()
+            .enumerate()
+            .fold(0_i64, |sum, (index, value)| sum.wrapping_add(value.wrapping_mul(index as i64 + 1)));
+        if long_bits == 32 { i64::from(sum as i32) } else { sum }
+    }
+
+    fn parameters(&self) -> String {
+        let list: Vec<String> =
+            self.types.iter().enumerate().map(|(index, ty)| format!("{} a{index}", ty.name)).collect();
+        if list.is_empty() { "void".into() } else { list.join(", ") }
+    }
+}
+
+/// Makes `count` signatures of up to twelve arguments; the first ones are systematic: one type only.
+pub fn examples(count: usize) -> Vec<Example> {
+    let mut state = 12345_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    (0..count)
+        .map(|index| {
+            let length = if index < TYPES.len() { 12 } else { random() as usize % 13 };
+            let types: Vec<CType> = (0..length)
+                .map(|_| if index < TYPES.len() { TYPES[index] } else { TYPES[random() as usize % TYPES.len()] })
+                .collect();
+            let values = types
+                .iter()
+                .map(|ty| match ty.ty {
+                    Type::I | Type::L => random() as i64 % 2000 - 1000,
+                    Type::U | Type::Ul | Type::P => 0x7fff_ff00 + random() as i64 % 200,
+                    Type::F | Type::D | Type::C | Type::Uc | Type::S | Type::Us => random() as i64 % 1000 - 500,
+                })
+                .collect();
+            Example { types, values }
+        })
+        .collect()
+}
+
+/// The C side: a callee per signature that generated code calls, and a caller that calls generated code.
+pub fn c_side(examples: &[Example]) -> String {
+    let mut text = String::from("#include <stdint.h>\n");
+    for (index, example) in examples.iter().enumerate() {
+        let parameters = example.parameters();
+        let terms: Vec<String> = example
+            .types
+            .iter()
+            .enumerate()
+            .map(|(position, ty)| {
+                let value = match ty.ty {
+                    Type::P => format!("(long)(uintptr_t)a{position}"),
+                    _ => format!("(long)a{position}"),
+                };
+                format!("{} * (unsigned long){value}", position + 1)
+            })
+            .collect();
+        let sum = if terms.is_empty() { "0".into() } else { terms.join(" + ") };
+        let _ = writeln!(text, "long {}({parameters}) {{ return (long)({sum}); }}", example.name("callee", index));
+        let arguments: Vec<String> = example
+            .types
+            .iter()
+            .zip(&example.values)
+            .map(|(ty, value)| match ty.ty {
+                Type::P => format!("(void *)(intptr_t){value}L"),
+                _ => format!("({}){value}L", ty.name),
+            })
+            .collect();
+        let _ = writeln!(
+            text,
+            "long {}(uint64_t *m) {{ return ((long (*)({parameters}))(uintptr_t)m[0])({}); }}",
+            example.name("caller", index),
+            arguments.join(", ")
+        );
+    }
+    text
+}
+
+/// Adds calls both ways. `symbol` gives the address of a C function.
+pub fn add_calls<M: Machine>(batch: &mut Batch, examples: &[Example], symbol: impl Fn(&str) -> u64)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    for (index, example) in examples.iter().enumerate() {
+        let types: Vec<Type> = example.types.iter().map(|ty| ty.ty).collect();
+        let result = example.result(M::LONG_BITS);
+        for kind in [Kind::Leaf, Kind::Calls] {
+            // C calls generated code, which computes the sum.
+            let name = format!("callee of signature {index} {types:?}");
+            let mut params = vec![Param::NONE; types.len()];
+            let caller = symbol(&example.name("caller", index));
+            batch.add_callee::<M>(&name, &types, &mut params, kind, caller, result, |asm, params| {
+                sum_parameters::<M>(asm, &types, params);
+            });
+        }
+        // Generated code calls C.
+        let callee = symbol(&example.name("callee", index)) as usize;
+        for through_register in [false, true] {
+            batch.add_function::<M>(&format!("call of signature {index} {types:?}"), Kind::Calls, result, |asm, _| {
+                call_with_values::<M>(asm, example, &types, callee, through_register);
+            });
+        }
+    }
+    let callee = symbol("callee_0") as usize;
+    batch.add_function::<M>("persistent registers survive calls", Kind::Calls, (1..=12).sum(), |asm, argument| {
+        asm.putreg(argument);
+        let registers: Vec<M::Reg> =
+            (0..12).map(|_| asm.getreg(Class::Persistent).expect("there are that many")).collect();
+        let floats: Vec<M::Float> =
+            (0..4).map(|_| asm.getfloat(Class::Persistent).expect("there are that many")).collect();
+        for (index, register) in registers.iter().enumerate() {
+            asm.setl(*register, index as i64);
+        }
+        for float in &floats {
+            asm.setd(*float, 3.0);
+        }
+        let types = [Type::I; 12];
+        let arguments: Vec<Argument<M>> = registers.iter().map(|register| Argument::Reg(*register)).collect();
+        asm.call(&types, Target::Address(callee), &arguments).expect("twelve ints are twelve ints");
+        asm.call(&types, Target::Address(callee), &arguments).expect("twelve ints are twelve ints");
+        let (first, rest) = registers.split_first().expect("there are twelve");
+        for register in rest {
+            asm.addl(*first, *first, *register);
+        }
+        for float in &floats {
+            asm.cvd2l(rest[0], *float);
+            asm.addl(*first, *first, rest[0]);
+        }
+        asm.retl(*first);
+    });
+}
+
+fn sum_parameters<M: Machine>(asm: &mut Asm<'_, M>, types: &[Type], params: &[Param<M>])
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    // Everything goes to memory first: with twelve parameters there may be no other register.
+    let locals: Vec<i32> = types.iter().map(|ty| asm.local(*ty).offset()).collect();
+    for (ty, (param, at)) in types.iter().zip(params.iter().zip(&locals)) {
+        match (ty, *param) {
+            (Type::F, Param::Float(float)) => asm.stfi(float, M::STACK, *at),
+            (Type::D, Param::Float(float)) => asm.stdi(float, M::STACK, *at),
+            (Type::I | Type::U, Param::Reg(register)) => asm.stii(register, M::STACK, *at),
+            (_, Param::Reg(register)) => asm.stli(register, M::STACK, *at),
+            (_, Param::Float(_) | Param::None) => panic!("{ty:?} is in the wrong place"),
+        }
+        match *param {
+            Param::Reg(register) => asm.putreg(register),
+            Param::Float(float) => asm.putfloat(float),
+            Param::None => {}
+        }
+    }
+    let (sum, term) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+    let float = asm.getfloat(Class::Temporary).unwrap();
+    asm.setl(sum, 0);
+    for (index, (ty, at)) in types.iter().zip(&locals).enumerate() {
+        match ty {
+            Type::F => {
+                asm.ldfi(float, M::STACK, *at);
+                asm.cvf2l(term, float);
+            }
+            Type::D => {
+                asm.lddi(float, M::STACK, *at);
+                asm.cvd2l(term, float);
+            }
+            Type::I => {
+                asm.ldii(term, M::STACK, *at);
+                asm.cvi2l(term, term);
+            }
+            Type::U => {
+                asm.ldui(term, M::STACK, *at);
+                asm.cvu2l(term, term);
+            }
+            _ => asm.ldli(term, M::STACK, *at),
+        }
+        asm.mulli(term, term, index as i64 + 1);
+        asm.addl(sum, sum, term);
+    }
+    asm.retl(sum);
+}
+
+fn call_with_values<M: Machine>(
+    asm: &mut Asm<'_, M>,
+    example: &Example,
+    types: &[Type],
+    callee: usize,
+    through_register: bool,
+) where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    // As many arguments as possible come from registers, so that they have to be moved around each other.
+    let target = asm.getreg(Class::Temporary).expect("one register is free");
+    let mut arguments = Vec::new();
+    for (position, (ty, value)) in types.iter().zip(&example.values).enumerate() {
+        if ty.is_float() {
+            let float = asm.getfloat(Class::Temporary).expect("there are more floating registers than arguments");
+            if *ty == Type::F {
+                asm.setf(float, *value as f32)
+            } else {
+                asm.setd(float, *value as f64)
+            }
+            arguments.push(Argument::Float(float));
+        } else {
+            match asm.getreg(Class::Temporary) {
+                Ok(register) if position % 3 != 2 => {
+                    match ty {
+                        Type::I => asm.seti(register, *value as i32),
+                        Type::U => asm.setu(register, *value as u32),
+                        Type::L => asm.setl(register, *value),
+                        _ => asm.setul(register, *value as u64),
+                    }
+                    arguments.push(Argument::Reg(register));
+                }
+                _ => arguments.push(Argument::Constant(*value)),
+            }
+        }
+    }
+    if through_register {
+        asm.setp(target, callee as u64);
+        asm.call(types, Target::Reg(target), &arguments).expect("the arguments match");
+    } else {
+        asm.call(types, Target::Address(callee), &arguments).expect("the arguments match");
+    }
+    asm.retl(asm.result());
+}

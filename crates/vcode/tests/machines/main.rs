@@ -1,0 +1,80 @@
+//! Every instruction on every machine: encodings against binutils, execution against the reference interpreter.
+#![allow(unreachable_pub, missing_docs, reason = "modules of one test program")]
+
+mod functions;
+mod harness;
+mod instructions;
+mod interpreter;
+
+use harness::{Batch, Tools, available};
+use quaject_vcode::{Asm, Core, Machine, decode};
+
+const X86_64: Tools = Tools {
+    prefix: "",
+    qemu: None,
+    library: None,
+    assembler: &["--64"],
+    prelude: ".text\n",
+    little: true,
+    table: &decode::X86_64,
+};
+
+const AARCH64: Tools = Tools {
+    prefix: "aarch64-linux-gnu-",
+    qemu: Some("qemu-aarch64"),
+    library: None,
+    assembler: &[],
+    prelude: ".text\n",
+    little: true,
+    table: &decode::AARCH64,
+};
+
+const RISCV64: Tools = Tools {
+    prefix: "riscv64-linux-gnu-",
+    qemu: Some("qemu-riscv64"),
+    library: None,
+    assembler: &["-march=rv64g", "-mno-relax"],
+    prelude: ".option norvc\n.text\n",
+    little: true,
+    table: &decode::RISCV64,
+};
+
+/// `QJ_TEST=quick` tries fewer operands.
+fn rounds() -> usize {
+    if std::env::var("QJ_TEST").as_deref() == Ok("quick") { 2 } else { 10 }
+}
+
+fn matrix<M: Machine>(tools: &Tools)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    if !available(tools) {
+        return;
+    }
+    let mut batch = Batch::new::<M>(tools);
+    batch.add_instructions::<M>(rounds());
+    assert!(batch.len() > 1000, "the list of instructions is generated, and long");
+    let examples = functions::examples(if rounds() == 2 { 30 } else { 150 });
+    batch.compile(&functions::c_side(&examples));
+    let symbols = batch.symbols();
+    functions::add_control::<M>(&mut batch);
+    functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
+    batch.check_encodings();
+    batch.run();
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn x86_64_instructions() {
+    matrix::<quaject_vcode::x86_64::X86_64>(&X86_64);
+}
+
+#[test]
+fn aarch64_instructions() {
+    matrix::<quaject_vcode::aarch64::Aarch64>(&AARCH64);
+}
+
+#[test]
+fn riscv64_instructions() {
+    matrix::<quaject_vcode::riscv64::Riscv64>(&RISCV64);
+}

@@ -1,0 +1,51 @@
+/* Runs a batch of generated functions: runner CODE TESTS OUT. The code is mapped where the batch says. Each test is
+   32 words of 64 bits: word 0 the address of the function, word 1 how it returns (0 long, 1 float, 2 double), words 8
+   up the memory it works on. What it returns goes to word 2; the words are written back. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void *read_all(const char *path, long *length) {
+    FILE *file = fopen(path, "rb");
+    if (!file) { perror(path); exit(2); }
+    fseek(file, 0, SEEK_END);
+    *length = ftell(file);
+    rewind(file);
+    void *bytes = malloc(*length + 1);
+    if (fread(bytes, 1, *length, file) != (size_t)*length) { perror(path); exit(2); }
+    fclose(file);
+    return bytes;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) return 2;
+    long code_length, test_length;
+    void *code = read_all(argv[1], &code_length);
+    uint64_t *tests = read_all(argv[2], &test_length);
+    void *at = (void *)0x20000000;
+    void *map = mmap(at, code_length + 1, PROT_READ | PROT_WRITE | PROT_EXEC,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (map != at) { perror("mmap"); return 2; }
+    memcpy(map, code, code_length);
+    __builtin___clear_cache((char *)map, (char *)map + code_length);
+    for (long test = 0; test < test_length / 256; test++) {
+        uint64_t *words = tests + 32 * test;
+        void *function = (void *)(uintptr_t)words[0];
+        if (getenv("TRACE")) fprintf(stderr, "test %ld\n", test);
+        if (words[1] == 1) {
+            float value = ((float (*)(void *))function)(words + 8);
+            memcpy(words + 2, &value, sizeof value);
+        } else if (words[1] == 2) {
+            double value = ((double (*)(void *))function)(words + 8);
+            memcpy(words + 2, &value, sizeof value);
+        } else {
+            long value = ((long (*)(void *))function)(words + 8);
+            memcpy(words + 2, &value, sizeof value);
+        }
+    }
+    FILE *out = fopen(argv[3], "wb");
+    if (!out || fwrite(tests, 1, test_length, out) != (size_t)test_length || fclose(out)) { perror(argv[3]); return 2; }
+    return 0;
+}
