@@ -3,8 +3,22 @@
 //! Knows no back end and does no I/O.
 #![forbid(unsafe_code)]
 
+mod code;
 pub mod datum;
+mod execute;
 mod instances;
+pub mod interpreter;
 pub mod ir;
+mod lexer;
 pub mod lower;
+mod matching;
+pub mod read;
+pub mod replay;
+pub mod report;
+mod rest;
+pub mod step;
+mod store;
+pub mod text;
+pub mod trace;
+pub mod typing;
 pub mod world;

@@ -1,0 +1,778 @@
+//! What instructions mean: runs the code of one instance, function or region until it has to stop. Knows nothing of
+//! channels and other instances.
+
+use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
+use crate::code::{Register, in_register};
+use crate::datum::{Datum, conforms};
+use crate::ir::{BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, Program, Type, UnaryOp};
+use crate::store::{
+    Kind, Part, Pools, Space, Spot, View, box_datum, bytes_at, load, set_word, store, word, write_datum,
+};
+use crate::world::{Reply, World};
+use smol_str::SmolStr;
+
+/// Whether arithmetic that loses bits is a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Checks {
+    /// It wraps.
+    #[default]
+    Off,
+    /// Signed overflow, shift counts outside the width and layout stores that lose bits fault `overflow`.
+    On,
+}
+
+/// The registers and memory of an instance or call.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) registers: Vec<i64>,
+    pub(crate) memory: Vec<u8>,
+}
+
+impl Frame {
+    pub(crate) fn new(body: &BodyCode) -> Frame {
+        Frame { registers: vec![0; body.registers], memory: vec![0; body.memory] }
+    }
+}
+
+/// A fault and where it happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trap {
+    pub(crate) fault: Fault,
+    pub(crate) location: Location,
+    /// The function or pool it is about.
+    pub(crate) name: Option<SmolStr>,
+}
+
+/// Why execution stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// At this wait.
+    Wait(u32),
+    /// After a `yield`, to go on there.
+    Yield(Pc),
+    /// The instance has ended.
+    End,
+    /// The program ends.
+    Exit(u8),
+    /// At a `Return` or `Result`.
+    Value(Pc),
+    /// A fault.
+    Trap(Box<Trap>),
+    /// No fuel left; to go on there.
+    Fuel(Pc),
+}
+
+/// Memory that outlives a call but belongs to no state.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Per function: its frame. Functions are not recursive.
+    frames: Vec<Frame>,
+    staging: Vec<i64>,
+    /// Fuel of the next call that local code makes: a call that runs out is made again with twice as much.
+    allowance: u64,
+    /// IR steps executed.
+    pub(crate) executed: u64,
+}
+
+const CALL_ALLOWANCE: u64 = 1 << 20;
+
+impl Scratch {
+    pub(crate) fn new(code: &Code) -> Scratch {
+        let frames = code.functions.iter().map(Frame::new).collect();
+        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0 }
+    }
+}
+
+/// What code needs besides its frame.
+pub(crate) struct Context<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) code: &'a Code,
+    pub(crate) checks: Checks,
+    pub(crate) pools: &'a mut Pools,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) world: &'a mut dyn World,
+    /// The executing instance.
+    pub(crate) own: u32,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn view(&self) -> View<'_> {
+        View { program: self.program, layouts: &self.code.layouts, pools: self.pools }
+    }
+
+    /// Where a place lies now.
+    #[inline]
+    pub(crate) fn resolve(&self, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+        resolve(self.pools, place, frame)
+    }
+
+    pub(crate) fn part(&self, operand: &OperandCode, frame: &Frame) -> Result<Part, Fault> {
+        match operand {
+            OperandCode::Register(register) => Ok(Part::Scalar(frame.registers[*register as usize])),
+            OperandCode::Place(place) => Ok(Part::Memory(self.resolve(place, frame)?)),
+        }
+    }
+
+    fn bytes<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
+        let spot = self.resolve(place, frame)?;
+        Ok(bytes_at(self.pools.memory(spot.space, &frame.memory), spot.at))
+    }
+
+    /// Visits the references that an operand holds itself.
+    pub(crate) fn references(
+        &self,
+        value: &TypedOperand,
+        frame: &Frame,
+        visit: &mut dyn FnMut(crate::ir::PoolId, u32),
+    ) -> Result<(), Fault> {
+        match self.part(&value.operand, frame)? {
+            Part::Scalar(register) => match self.program.types.get(value.ty) {
+                Type::Boxed(pool) => visit(*pool, register as u32),
+                Type::Error
+                | Type::Int(_)
+                | Type::Bool
+                | Type::Bytes { .. }
+                | Type::Pid(_)
+                | Type::Array { .. }
+                | Type::Record(_)
+                | Type::Union(_) => {}
+            },
+            Part::Memory(spot) => {
+                let memory = self.pools.memory(spot.space, &frame.memory);
+                self.code.layouts.references(&self.program.types, value.ty, memory, spot.at, visit);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, value: &TypedOperand, frame: &Frame) -> Result<(), Fault> {
+        let mut objects = Vec::new();
+        self.references(value, frame, &mut |pool, object| objects.push((pool, object)))?;
+        objects
+            .into_iter()
+            .try_for_each(|(pool, object)| self.pools.release(&self.program.types, &self.code.layouts, pool, object))
+    }
+
+    /// Runs `body` from `pc` until it stops or `fuel` is used up.
+    pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
+        let before = *fuel;
+        let stop = self.run_steps(body, frame, pc, fuel);
+        self.scratch.executed += before - *fuel;
+        stop
+    }
+
+    fn run_steps(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
+        let mut at = pc as usize;
+        macro_rules! check {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(fault) => return self.trap(body, at, fault),
+                }
+            };
+        }
+        loop {
+            if *fuel == 0 {
+                return Stop::Fuel(at as Pc);
+            }
+            *fuel -= 1;
+            match &body.instructions[at] {
+                Inst::Constant(to, value) => frame.registers[*to as usize] = *value,
+                Inst::Unary(op, kind, to, from) => {
+                    let value = frame.registers[*from as usize];
+                    frame.registers[*to as usize] = check!(unary(self.checks, *op, *kind, value));
+                }
+                Inst::Binary(op, kind, to, a, b) => {
+                    let (a, b) = (frame.registers[*a as usize], frame.registers[*b as usize]);
+                    frame.registers[*to as usize] = check!(binary(self.checks, *op, *kind, a, b));
+                }
+                Inst::Shift(op, kind, to, a, count, count_kind) => {
+                    let (a, count) = (frame.registers[*a as usize], frame.registers[*count as usize]);
+                    let count = count_kind.number(count);
+                    if self.checks == Checks::On && !(0..i128::from(kind.bits)).contains(&count) {
+                        return self.trap(body, at, Fault::Overflow);
+                    }
+                    let count = (count & i128::from(kind.bits - 1)) as u32;
+                    let value = match (op, kind.signed) {
+                        (BinaryOp::ShiftRight, true) => a >> count,
+                        (BinaryOp::ShiftRight, false) => ((a as u64) >> count) as i64,
+                        _ => a << count,
+                    };
+                    frame.registers[*to as usize] = kind.wrap(value);
+                }
+                Inst::Convert(kind, to, from) => {
+                    let value = frame.registers[*from as usize];
+                    frame.registers[*to as usize] = if kind.boolean { i64::from(value != 0) } else { kind.wrap(value) };
+                }
+                Inst::Load(to, kind, place) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(spot.space, &frame.memory);
+                    frame.registers[*to as usize] = load(memory, spot.at, *kind);
+                }
+                Inst::Store(kind, place, value) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let value = frame.registers[*value as usize];
+                    store(self.pools.memory_mut(spot.space, &mut frame.memory), spot.at, *kind, value);
+                }
+                Inst::Copy(pair) => {
+                    let from = check!(self.resolve(&pair.1, frame));
+                    let to = check!(self.resolve(&pair.0, frame));
+                    self.pools.copy(&mut frame.memory, from, to, pair.0.size);
+                }
+                Inst::CopyBytes(pair) => check!(self.copy_slice(pair, frame, None, None)),
+                Inst::CopySlice(pair, start, end) => check!(self.copy_slice(pair, frame, *start, *end)),
+                Inst::SetBytes(place, bytes) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    set_word(memory, 0, bytes.len() as u32);
+                    memory[4..4 + bytes.len()].copy_from_slice(bytes);
+                    memory[4 + bytes.len()..].fill(0);
+                }
+                Inst::Fill(parts) => check!(self.fill(&parts.0, &parts.1, parts.2, frame)),
+                Inst::SetTag(place, tag) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    memory.fill(0);
+                    set_word(memory, 0, *tag);
+                }
+                Inst::Tag(to, place) | Inst::Length(to, place) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(spot.space, &frame.memory);
+                    frame.registers[*to as usize] = i64::from(word(memory, spot.at));
+                }
+                Inst::SetLength(place, length) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let length = frame.registers[*length as usize] as u64;
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    if length > place.size as u64 - 4 {
+                        return self.trap(body, at, Fault::Range);
+                    }
+                    set_word(memory, 0, length as u32);
+                    memory[4 + length as usize..].fill(0);
+                }
+                Inst::StoreSlice(pair, start, end) => check!(self.store_slice(pair, frame, *start, *end)),
+                Inst::Append(pair) => check!(self.append(pair, frame)),
+                Inst::LoadNumber { to, from, offset, bits, order } => {
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.bytes(from, frame).and_then(|b| window(b, offset, *bits / 8)));
+                    frame.registers[*to as usize] = number_of(window, *order) as i64;
+                }
+                Inst::StoreNumber { to, offset, bits, order, value } => {
+                    let value = frame.registers[*value as usize] as u64;
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.window_mut(to, offset, *bits / 8, frame));
+                    match order {
+                        ByteOrder::Big => window.copy_from_slice(&value.to_be_bytes()[8 - *bits as usize / 8..]),
+                        ByteOrder::Little => window.copy_from_slice(&value.to_le_bytes()[..*bits as usize / 8]),
+                    }
+                }
+                Inst::LoadBits { to, from, offset, field } => {
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.bytes(from, frame).and_then(|b| window(b, offset, field.layout_bytes)));
+                    frame.registers[*to as usize] = load_bits(window, *field) as i64;
+                }
+                Inst::StoreBits { to, offset, field, value } => {
+                    let value = frame.registers[*value as usize] as u64;
+                    if self.checks == Checks::On && field.width_bits < 64 && value >> field.width_bits != 0 {
+                        return self.trap(body, at, Fault::Overflow);
+                    }
+                    let offset = frame.registers[*offset as usize] as u64;
+                    store_bits(check!(self.window_mut(to, offset, field.layout_bytes, frame)), *field, value);
+                }
+                Inst::Equal(to, pair) => {
+                    let a = check!(self.part(&pair.0.operand, frame));
+                    let b = check!(self.part(&pair.1.operand, frame));
+                    let equal = self.view().equal(pair.0.ty, (a, &frame.memory), (b, &frame.memory));
+                    frame.registers[*to as usize] = i64::from(check!(equal));
+                }
+                Inst::CallFunction { function, arguments, result, to } => {
+                    match self.call_function(*function, arguments, *result, to.as_deref(), frame, fuel) {
+                        None => {}
+                        Some(Stop::Fuel(_)) => return Stop::Fuel(at as Pc),
+                        Some(Stop::Trap(trap)) if trap.location == Location::default() => {
+                            return self.trap(body, at, trap.fault);
+                        }
+                        Some(stop) => return stop,
+                    }
+                }
+                Inst::CallExtern { function, arguments, result, to } => {
+                    check!(self.call_extern(*function, arguments, *result, to.as_deref(), frame));
+                }
+                Inst::OwnId(to) => frame.registers[*to as usize] = i64::from(self.own),
+                Inst::InstanceOf(to, process, replica) => {
+                    let replica = frame.registers[*replica as usize];
+                    let instance = self.program.instance(*process, i128::from(replica as u64));
+                    frame.registers[*to as usize] = i64::from(check!(instance.ok_or(Fault::Range)));
+                }
+                Inst::ReplicaNumber(to, instance) => {
+                    let instance = frame.registers[*instance as usize] as usize;
+                    frame.registers[*to as usize] = self.code.instances.get(instance).map_or(0, |i| i64::from(i.1));
+                }
+                Inst::Allocate(to, pool) => {
+                    frame.registers[*to as usize] = i64::from(check!(self.pools.allocate(*pool)));
+                }
+                Inst::IsUnique(to, pool, object) => {
+                    let count = self.pools.count(*pool, frame.registers[*object as usize] as u32);
+                    if count == 0 {
+                        return self.trap(body, at, Fault::Memory);
+                    }
+                    frame.registers[*to as usize] = i64::from(count == 1);
+                }
+                Inst::FreeObjects(to, pool) => {
+                    frame.registers[*to as usize] = i64::from(self.pools.get(*pool).free);
+                }
+                Inst::Retain(value) => {
+                    let mut objects = Vec::new();
+                    check!(self.references(value, frame, &mut |pool, object| objects.push((pool, object))));
+                    check!(objects.into_iter().try_for_each(|(pool, object)| self.pools.retain(pool, object)));
+                }
+                Inst::Release(value) => check!(self.release(value, frame)),
+                Inst::Mark => {}
+                Inst::Jump(edge) => {
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Branch(condition, edges) => {
+                    let edge = if frame.registers[*condition as usize] != 0 { &edges.0 } else { &edges.1 };
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Switch(value, cases, default) => {
+                    let value = frame.registers[*value as usize];
+                    let edge = cases.iter().find(|(case, _)| *case == value).map_or(&**default, |(_, edge)| edge);
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Wait(wait) => return Stop::Wait(*wait),
+                Inst::Yield(edge) => return Stop::Yield(self.follow(edge, frame) as Pc),
+                Inst::Return(_) | Inst::Result(_) => return Stop::Value(at as Pc),
+                Inst::Exit(status) => return Stop::Exit(frame.registers[*status as usize] as u8),
+                Inst::End => return Stop::End,
+                Inst::Fault(fault) => return self.trap(body, at, *fault),
+            }
+            at += 1;
+        }
+    }
+
+    #[cold]
+    fn trap(&self, body: &BodyCode, at: usize, fault: Fault) -> Stop {
+        let name = match (&body.instructions[at], fault) {
+            (Inst::CallExtern { function, .. }, Fault::Extern) => {
+                Some(self.program.externs[function.0 as usize].name.clone())
+            }
+            (Inst::Allocate(_, pool), Fault::Pool) => Some(self.program.types.pool(*pool).name.clone()),
+            (_, _) => None,
+        };
+        Stop::Trap(Box::new(Trap { fault, location: body.locations[at], name }))
+    }
+
+    #[inline]
+    fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> usize {
+        if edge.overlapping {
+            self.scratch.staging.clear();
+            self.scratch.staging.extend(edge.moves.iter().map(|(from, _)| frame.registers[*from as usize]));
+            for ((_, to), value) in edge.moves.iter().zip(&self.scratch.staging) {
+                frame.registers[*to as usize] = *value;
+            }
+        } else {
+            for (from, to) in &edge.moves {
+                frame.registers[*to as usize] = frame.registers[*from as usize];
+            }
+        }
+        edge.to as usize
+    }
+
+    fn fill(&mut self, to: &PlaceCode, value: &TypedOperand, length: u32, frame: &mut Frame) -> Result<(), Fault> {
+        let size = to.size / length as usize;
+        let from = self.part(&value.operand, frame)?;
+        let spot = self.resolve(to, frame)?;
+        for index in 0..length as usize {
+            let element = Spot { at: spot.at + index * size, ..spot };
+            match from {
+                Part::Scalar(value_bits) => {
+                    let kind = Kind::of(&self.program.types, value.ty);
+                    store(self.pools.memory_mut(element.space, &mut frame.memory), element.at, kind, value_bits);
+                }
+                Part::Memory(from) => self.pools.copy(&mut frame.memory, from, element, size),
+            }
+        }
+        Ok(())
+    }
+
+    /// `pair.0 = pair.1[start..end]`
+    fn copy_slice(
+        &mut self,
+        pair: &(PlaceCode, PlaceCode),
+        frame: &mut Frame,
+        start: Option<Register>,
+        end: Option<Register>,
+    ) -> Result<(), Fault> {
+        let from = self.resolve(&pair.1, frame)?;
+        let to = self.resolve(&pair.0, frame)?;
+        let length = word(self.pools.memory(from.space, &frame.memory), from.at);
+        let (start, end) = slice_bounds(frame, length, start, end)?;
+        let length = end - start;
+        let bound = pair.0.size - 4;
+        if length > bound {
+            return Err(Fault::Range);
+        }
+        let source = Spot { at: from.at + 4 + start, ..from };
+        self.pools.copy(&mut frame.memory, source, Spot { at: to.at + 4, ..to }, length);
+        let memory = self.pools.memory_mut(to.space, &mut frame.memory);
+        set_word(memory, to.at, length as u32);
+        memory[to.at + 4 + length..to.at + pair.0.size].fill(0);
+        Ok(())
+    }
+
+    /// `pair.0[start..end] = pair.1`
+    fn store_slice(
+        &mut self,
+        pair: &(PlaceCode, PlaceCode),
+        frame: &mut Frame,
+        start: Option<Register>,
+        end: Option<Register>,
+    ) -> Result<(), Fault> {
+        let from = self.resolve(&pair.1, frame)?;
+        let to = self.resolve(&pair.0, frame)?;
+        let length = word(self.pools.memory(to.space, &frame.memory), to.at);
+        let (start, end) = slice_bounds(frame, length, start, end)?;
+        let given = word(self.pools.memory(from.space, &frame.memory), from.at) as usize;
+        if given != end - start {
+            return Err(Fault::Range);
+        }
+        let (from, to) = (Spot { at: from.at + 4, ..from }, Spot { at: to.at + 4 + start, ..to });
+        self.pools.copy(&mut frame.memory, from, to, given);
+        Ok(())
+    }
+
+    fn append(&mut self, pair: &(PlaceCode, PlaceCode), frame: &mut Frame) -> Result<(), Fault> {
+        let from = self.resolve(&pair.1, frame)?;
+        let to = self.resolve(&pair.0, frame)?;
+        let length = word(self.pools.memory(to.space, &frame.memory), to.at) as usize;
+        let added = word(self.pools.memory(from.space, &frame.memory), from.at) as usize;
+        if length + added > pair.0.size - 4 {
+            return Err(Fault::Range);
+        }
+        let (from, end) = (Spot { at: from.at + 4, ..from }, Spot { at: to.at + 4 + length, ..to });
+        self.pools.copy(&mut frame.memory, from, end, added);
+        set_word(self.pools.memory_mut(to.space, &mut frame.memory), to.at, (length + added) as u32);
+        Ok(())
+    }
+
+    fn window_mut<'b>(
+        &'b mut self,
+        place: &PlaceCode,
+        offset: u64,
+        length: u32,
+        frame: &'b mut Frame,
+    ) -> Result<&'b mut [u8], Fault> {
+        let spot = self.resolve(place, frame)?;
+        let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+        let present = word(memory, spot.at) as usize;
+        window(&memory[spot.at + 4..spot.at + 4 + present], offset, length)?;
+        let start = spot.at + 4 + offset as usize;
+        Ok(&mut memory[start..start + length as usize])
+    }
+
+    /// Makes a call; something is returned only if it did not come back.
+    fn call_function(
+        &mut self,
+        function: FnId,
+        arguments: &[TypedOperand],
+        result: Option<Register>,
+        to: Option<&PlaceCode>,
+        frame: &mut Frame,
+        fuel: &mut u64,
+    ) -> Option<Stop> {
+        let no_location = |fault| Some(Stop::Trap(Box::new(Trap { fault, location: Location::default(), name: None })));
+        let body: &'a BodyCode = &self.code.functions[function.0 as usize];
+        let mut callee = std::mem::take(&mut self.scratch.frames[function.0 as usize]);
+        if callee.registers.len() != body.registers || callee.memory.len() != body.memory {
+            callee = Frame::new(body);
+        }
+        callee.memory.fill(0);
+        let (mut register, mut slot) = (0, 0);
+        for argument in arguments {
+            let part = match self.part(&argument.operand, frame) {
+                Ok(part) => part,
+                Err(fault) => return no_location(fault),
+            };
+            match part {
+                part if in_register(self.program, argument.ty) => {
+                    let value = self.view().scalar(argument.ty, part, &frame.memory);
+                    callee.registers[body.parameters[register] as usize] = value;
+                    register += 1;
+                }
+                Part::Memory(spot) => {
+                    let (offset, size) = body.slots[slot];
+                    // An argument may have a smaller bound than the parameter; both lie packed from their start.
+                    let size = size.min(self.code.layouts.size(argument.ty));
+                    let source = self.pools.memory(spot.space, &frame.memory);
+                    callee.memory[offset..offset + size].copy_from_slice(&source[spot.at..spot.at + size]);
+                    slot += 1;
+                }
+                Part::Scalar(_) => unreachable!("the verifier types every argument"),
+            }
+        }
+        let before = (*fuel).max(self.scratch.allowance);
+        let mut left = before;
+        let stop = self.run_steps(body, &mut callee, 0, &mut left);
+        *fuel = fuel.saturating_sub(before - left);
+        let outcome = match stop {
+            Stop::Value(pc) => {
+                let Inst::Return(value) = &body.instructions[pc as usize] else {
+                    unreachable!("functions hold no regions")
+                };
+                self.scratch.allowance = CALL_ALLOWANCE;
+                match self.returned(value, &callee, result, to, frame) {
+                    Ok(()) => None,
+                    Err(fault) => no_location(fault),
+                }
+            }
+            Stop::Fuel(_) => {
+                self.scratch.allowance = self.scratch.allowance.saturating_mul(2).max(before);
+                *fuel = 0;
+                Some(Stop::Fuel(0))
+            }
+            stop @ (Stop::Trap(_) | Stop::Wait(_) | Stop::Yield(_) | Stop::End | Stop::Exit(_)) => Some(stop),
+        };
+        self.scratch.frames[function.0 as usize] = callee;
+        outcome
+    }
+
+    fn returned(
+        &mut self,
+        value: &TypedOperand,
+        callee: &Frame,
+        result: Option<Register>,
+        to: Option<&PlaceCode>,
+        frame: &mut Frame,
+    ) -> Result<(), Fault> {
+        let part = self.part(&value.operand, callee)?;
+        match (result, to, part) {
+            (Some(result), _, part) => {
+                frame.registers[result as usize] = self.view().scalar(value.ty, part, &callee.memory);
+            }
+            (None, Some(to), Part::Memory(from)) => {
+                let target = self.resolve(to, frame)?;
+                let bytes = self.pools.memory(from.space, &callee.memory)[from.at..from.at + to.size].to_vec();
+                let memory = self.pools.memory_mut(target.space, &mut frame.memory);
+                memory[target.at..target.at + to.size].copy_from_slice(&bytes);
+            }
+            (None, Some(_) | None, Part::Scalar(_)) | (None, None, Part::Memory(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn call_extern(
+        &mut self,
+        function: ExternId,
+        arguments: &[TypedOperand],
+        result: Option<Register>,
+        to: Option<&PlaceCode>,
+        frame: &mut Frame,
+    ) -> Result<(), Fault> {
+        let declared = &self.program.externs[function.0 as usize];
+        let mut given = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let part = self.part(&argument.operand, frame)?;
+            given.push(self.view().datum(argument.ty, part, &frame.memory)?);
+        }
+        let reply = self.world.call(function, &mut given);
+        for ((argument, datum), (_, mutability)) in arguments.iter().zip(&given).zip(&declared.parameters) {
+            match (mutability, &argument.operand) {
+                (Mutability::Mutable, OperandCode::Place(place)) => {
+                    let spot = self.resolve(place, frame)?;
+                    let before = self.view().datum(argument.ty, Part::Memory(spot), &frame.memory)?;
+                    if *datum != before {
+                        self.release(argument, frame)?;
+                        self.write(argument.ty, spot, datum, frame)?;
+                    }
+                }
+                (Mutability::Mutable, OperandCode::Register(_)) | (Mutability::Immutable, _) => {}
+            }
+        }
+        match (reply, declared.result) {
+            (Reply::Unresolved, _) => return Err(Fault::Extern),
+            (Reply::Returned(None), None) => {}
+            (Reply::Returned(Some(datum)), Some(ty)) => match (result, to) {
+                (Some(result), _) => frame.registers[result as usize] = self.register_of(ty, &datum)?,
+                (None, Some(to)) => {
+                    let spot = self.resolve(to, frame)?;
+                    self.write(to.ty, spot, &datum, frame)?;
+                }
+                (None, None) => {}
+            },
+            (Reply::Returned(Some(_)), None) | (Reply::Returned(None), Some(_)) => return Err(Fault::Range),
+        }
+        Ok(())
+    }
+
+    fn register_of(&mut self, ty: crate::ir::TypeId, datum: &Datum) -> Result<i64, Fault> {
+        if !conforms(self.program, ty, datum) {
+            return Err(Fault::Range);
+        }
+        match (self.program.types.get(ty), datum) {
+            (Type::Boxed(_), datum) => {
+                Ok(i64::from(box_datum(self.program, &self.code.layouts, self.pools, ty, datum)?))
+            }
+            (_, Datum::Int(value)) => Ok(*value as i64),
+            (_, Datum::Bool(value)) => Ok(i64::from(*value)),
+            (_, Datum::Pid(instance)) => Ok(i64::from(*instance)),
+            (_, Datum::Bytes(_) | Datum::Record(_) | Datum::Union(..) | Datum::Array(_)) => Err(Fault::Range),
+        }
+    }
+
+    fn write(&mut self, ty: crate::ir::TypeId, spot: Spot, datum: &Datum, frame: &mut Frame) -> Result<(), Fault> {
+        if !conforms(self.program, ty, datum) {
+            return Err(Fault::Range);
+        }
+        write_datum(self.program, &self.code.layouts, self.pools, &mut frame.memory, ty, spot, datum)
+    }
+}
+
+/// Where a place lies now.
+#[inline]
+pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+    let (space, base) = match place.base {
+        BaseCode::Frame(offset) => (Space::Frame, offset),
+        BaseCode::Object(register, pool) => {
+            (Space::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
+        }
+    };
+    let mut at = base + place.offset;
+    for index in &place.indices {
+        match *index {
+            IndexCode::Element { index, length, stride, then } => {
+                let index = frame.registers[index as usize] as u64;
+                if index >= length {
+                    return Err(Fault::Bounds);
+                }
+                at += index as usize * stride + then;
+            }
+            IndexCode::Byte { index } => {
+                let index = frame.registers[index as usize] as u64;
+                if index >= u64::from(word(pools.memory(space, &frame.memory), at)) {
+                    return Err(Fault::Bounds);
+                }
+                at += 4 + index as usize;
+            }
+        }
+    }
+    Ok(Spot { space, at })
+}
+
+fn slice_bounds(
+    frame: &Frame,
+    length: u32,
+    start: Option<Register>,
+    end: Option<Register>,
+) -> Result<(usize, usize), Fault> {
+    let start = start.map_or(0, |register| frame.registers[register as usize] as u64);
+    let end = end.map_or(u64::from(length), |register| frame.registers[register as usize] as u64);
+    if start <= end && end <= u64::from(length) { Ok((start as usize, end as usize)) } else { Err(Fault::Bounds) }
+}
+
+/// The `length` bytes at `offset`.
+fn window(bytes: &[u8], offset: u64, length: u32) -> Result<&[u8], Fault> {
+    let start = usize::try_from(offset).map_err(|_| Fault::Bounds)?;
+    let end = start.checked_add(length as usize).ok_or(Fault::Bounds)?;
+    bytes.get(start..end).ok_or(Fault::Bounds)
+}
+
+fn number_of(bytes: &[u8], order: ByteOrder) -> u64 {
+    let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+    match order {
+        ByteOrder::Big => bytes.iter().fold(0, add),
+        ByteOrder::Little => bytes.iter().rev().fold(0, add),
+    }
+}
+
+/// The bytes a field touches, and the bits of the last one that come after it.
+fn field_bytes(field: BitField) -> (std::ops::Range<usize>, u32) {
+    let end = field.offset_bits + field.width_bits;
+    ((field.offset_bits / 8) as usize..end.div_ceil(8) as usize, end.div_ceil(8) * 8 - end)
+}
+
+fn field_mask(field: BitField) -> u128 {
+    (1 << field.width_bits) - 1
+}
+
+fn load_bits(layout: &[u8], field: BitField) -> u64 {
+    let (range, after) = field_bytes(field);
+    match field.order {
+        ByteOrder::Little => number_of(&layout[range], ByteOrder::Little),
+        ByteOrder::Big => {
+            let whole = layout[range].iter().fold(0u128, |value, byte| value << 8 | u128::from(*byte));
+            (whole >> after & field_mask(field)) as u64
+        }
+    }
+}
+
+fn store_bits(layout: &mut [u8], field: BitField, value: u64) {
+    let (range, after) = field_bytes(field);
+    let bytes = &mut layout[range];
+    match field.order {
+        ByteOrder::Little => {
+            let length = bytes.len();
+            bytes.copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        ByteOrder::Big => {
+            let whole = bytes.iter().fold(0u128, |value, byte| value << 8 | u128::from(*byte));
+            let mask = field_mask(field) << after;
+            let mut whole = whole & !mask | u128::from(value) << after & mask;
+            for byte in bytes.iter_mut().rev() {
+                *byte = whole as u8;
+                whole >>= 8;
+            }
+        }
+    }
+}
+
+/// The exact result, or the wrapped one where checks are off.
+#[inline]
+fn settle(checks: Checks, kind: Kind, exact: i128) -> Result<i64, Fault> {
+    let wrapped = kind.wrap(exact as i64);
+    if checks == Checks::On && kind.signed && i128::from(wrapped) != exact { Err(Fault::Overflow) } else { Ok(wrapped) }
+}
+
+fn unary(checks: Checks, op: UnaryOp, kind: Kind, value: i64) -> Result<i64, Fault> {
+    match op {
+        UnaryOp::Not => Ok(i64::from(value == 0)),
+        UnaryOp::Complement => Ok(kind.wrap(!value)),
+        UnaryOp::Negate => settle(checks, kind, -kind.number(value)),
+    }
+}
+
+#[inline]
+fn binary(checks: Checks, op: BinaryOp, kind: Kind, a: i64, b: i64) -> Result<i64, Fault> {
+    let exactly = |wrapping: i64, exact: fn(i128, i128) -> i128| match checks {
+        Checks::Off => Ok(kind.wrap(wrapping)),
+        Checks::On => settle(checks, kind, exact(kind.number(a), kind.number(b))),
+    };
+    let less = |a: i64, b: i64| if kind.signed { a < b } else { (a as u64) < (b as u64) };
+    Ok(match op {
+        BinaryOp::Add => return exactly(a.wrapping_add(b), |a, b| a + b),
+        BinaryOp::Subtract => return exactly(a.wrapping_sub(b), |a, b| a - b),
+        // The product of two unsigned 64-bit numbers exceeds 127 bits, but unsigned numbers are not checked.
+        BinaryOp::Multiply => return exactly(a.wrapping_mul(b), |a, b| a.wrapping_mul(b)),
+        BinaryOp::Divide | BinaryOp::Remainder if b == 0 => return Err(Fault::Div),
+        BinaryOp::Divide if kind.signed => return settle(checks, kind, i128::from(a) / i128::from(b)),
+        BinaryOp::Divide => (a as u64 / b as u64) as i64,
+        BinaryOp::Remainder if kind.signed => a.wrapping_rem(b),
+        BinaryOp::Remainder => (a as u64 % b as u64) as i64,
+        BinaryOp::BitAnd => a & b,
+        BinaryOp::BitOr => a | b,
+        BinaryOp::BitXor => a ^ b,
+        BinaryOp::Equal => i64::from(a == b),
+        BinaryOp::NotEqual => i64::from(a != b),
+        BinaryOp::Less => i64::from(less(a, b)),
+        BinaryOp::LessEqual => i64::from(!less(b, a)),
+        BinaryOp::Greater => i64::from(less(b, a)),
+        BinaryOp::GreaterEqual => i64::from(!less(a, b)),
+        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => unreachable!("shifts are decoded apart"),
+    })
+}

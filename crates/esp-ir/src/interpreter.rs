@@ -1,0 +1,428 @@
+//! The reference interpreter: the schedule of the reference, section 9, over the steps of `step`. Knows no drivers; it
+//! never blocks, but says what it waits for.
+//!
+//! ```text
+//!   ready list (FIFO) --turn--> local code, then its operation
+//!        ^                        | a partner waits: the receiver goes on, the sender is appended
+//!        |                        | the world is ready: appended, the turn ends
+//!        +---- polling <----------+ nothing can be done: it waits, in order of arrival
+//! ```
+//!
+//! A turn also ends at a `yield` and after 64 operations. Channels of the world and times are asked for when an
+//! instance would wait on one, when the ready list is empty, and every 64 turns.
+
+use crate::code::{OperationCode, WaitCode};
+use crate::ir::{AltOrder, Policy, Program};
+use crate::report::Outcome;
+use crate::step::Checks;
+use crate::step::{Control, Effect, Machine, Outside, State, Step, TooLarge, channel_of};
+use crate::world::World;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most communications, `after`s and `else`s of one turn.
+pub const OPERATIONS_PER_TURN: u32 = 64;
+/// How many turns go by between two looks at the world.
+pub const TURNS_PER_POLL: u32 = 64;
+
+/// A program running under the reference schedule.
+pub struct Interpreter<'p> {
+    machine: Machine<'p>,
+    state: State,
+    ready: VecDeque<u32>,
+    queued: Vec<bool>,
+    /// The instance whose turn it is, and how many operations it has done.
+    turn: Option<(u32, u32)>,
+    /// Waiting instances in order of arrival.
+    waiting: VecDeque<u32>,
+    /// Per channel: instances waiting to read, and to write, in order of arrival.
+    readers: Vec<VecDeque<u32>>,
+    writers: Vec<VecDeque<u32>>,
+    /// Per instance, per wait: the branch with which the search starts.
+    first: Vec<Vec<u32>>,
+    turns: u32,
+    trace: Option<Vec<Step>>,
+    over: Option<Outcome>,
+}
+
+/// What an instance at an operation can do.
+enum Found {
+    Nothing,
+    /// A step of its own.
+    Own(Step),
+    /// First another instance has to take this step: an earlier branch of its `pri alt` can commit outside.
+    Partner(Step),
+}
+
+impl<'p> Interpreter<'p> {
+    /// A verified program at its start.
+    pub fn new(program: &'p Program, checks: Checks) -> Result<Interpreter<'p>, TooLarge> {
+        let machine = Machine::new(program, checks)?;
+        let state = machine.start();
+        let count = state.instances();
+        let waits = |instance: u32| {
+            let process = machine.code.instances[instance as usize].0;
+            vec![0; machine.code.processes[process.0 as usize].waits.len()]
+        };
+        Ok(Interpreter {
+            ready: (0..count).collect(),
+            queued: vec![true; count as usize],
+            turn: None,
+            waiting: VecDeque::new(),
+            readers: vec![VecDeque::new(); program.channels.len()],
+            writers: vec![VecDeque::new(); program.channels.len()],
+            first: (0..count).map(waits).collect(),
+            turns: 0,
+            trace: None,
+            over: None,
+            machine,
+            state,
+        })
+    }
+
+    /// Records every choice from now on.
+    pub fn record(&mut self) {
+        self.trace.get_or_insert_default();
+    }
+
+    /// The choices recorded since the last call.
+    pub fn take_trace(&mut self) -> Vec<Step> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The state the program is in.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// IR steps executed so far.
+    pub fn executed(&self) -> u64 {
+        self.machine.executed()
+    }
+
+    /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
+    pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
+        let mut fuel = budget;
+        loop {
+            if let Some(outcome) = &self.over {
+                return outcome.clone();
+            }
+            if fuel == 0 {
+                return Outcome::Budget;
+            }
+            if self.turn.is_none() {
+                if self.turns == TURNS_PER_POLL || self.ready.is_empty() {
+                    self.turns = 0;
+                    self.poll(world);
+                }
+                let Some(instance) = self.ready.pop_front() else {
+                    if self.over.is_some() {
+                        continue;
+                    }
+                    match self.machine.rest(&mut self.state, world) {
+                        Outcome::Resting(resting) => return Outcome::Resting(resting),
+                        outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
+                            self.over = Some(outcome);
+                            continue;
+                        }
+                    }
+                };
+                self.queued[instance as usize] = false;
+                self.turns += 1;
+                self.turn = Some((instance, 0));
+            }
+            self.go_on_with_turn(world, &mut fuel);
+            // A turn that executes nothing costs something too, or a program that only communicates would never stop.
+            fuel = fuel.saturating_sub(1);
+        }
+    }
+
+    fn append(&mut self, instance: u32) {
+        if !std::mem::replace(&mut self.queued[instance as usize], true) {
+            self.ready.push_back(instance);
+        }
+    }
+
+    /// Takes a step; whether the program goes on.
+    fn take(&mut self, step: Step, world: &mut dyn World, fuel: &mut u64) -> bool {
+        if let (Some(trace), None) = (&mut self.trace, self.state.unfinished) {
+            trace.push(step);
+        }
+        match step {
+            Step::Local { .. } => {}
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                self.leave(sender, Some(sender_branch));
+                self.leave(receiver, Some(receiver_branch));
+            }
+            Step::FromWorld { instance, branch }
+            | Step::ToWorld { instance, branch }
+            | Step::After { instance, branch } => self.leave(instance, Some(branch)),
+            Step::Else { instance } => self.leave(instance, None),
+        }
+        match self.machine.step(step, &mut self.state, world, fuel) {
+            Effect::Done => {
+                for instance in std::mem::take(&mut self.machine.reopened) {
+                    if self.is_waiting(instance) {
+                        self.append(instance);
+                    }
+                }
+                true
+            }
+            Effect::Unfinished => false,
+            Effect::Exited(status) => {
+                self.over = Some(Outcome::Ended(status));
+                false
+            }
+            Effect::Faulted(report) => {
+                self.over = Some(Outcome::Faulted(report));
+                false
+            }
+        }
+    }
+
+    fn is_waiting(&self, instance: u32) -> bool {
+        match self.state.control(instance) {
+            Control::Waiting { .. } => true,
+            Control::Running { .. } | Control::Ended => false,
+        }
+    }
+
+    fn go_on_with_turn(&mut self, world: &mut dyn World, fuel: &mut u64) {
+        while let Some((instance, operations)) = self.turn {
+            if let Control::Running { .. } = self.state.control(instance) {
+                if !self.take(Step::Local { instance }, world, fuel) {
+                    if self.over.is_some() {
+                        self.turn = None;
+                    }
+                    return;
+                }
+                if let Control::Running { .. } = self.state.control(instance) {
+                    // It has yielded.
+                    self.append(instance);
+                    self.turn = None;
+                    return;
+                }
+            }
+            if !self.is_waiting(instance) {
+                self.turn = None;
+                return;
+            }
+            match self.find(instance, world) {
+                Found::Nothing => {
+                    self.wait(instance);
+                    self.turn = None;
+                }
+                Found::Own(step) => {
+                    let policy = self.policy(step);
+                    self.turn = None;
+                    if self.take(step, world, fuel) {
+                        self.turn = self.continue_with(step, policy, operations + 1);
+                    }
+                }
+                Found::Partner(step) => {
+                    let partner = actor(step);
+                    if self.take(step, world, fuel) {
+                        self.append(partner);
+                    } else {
+                        self.turn = None;
+                    }
+                }
+            }
+            if *fuel == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Who continues after a rendezvous.
+    fn policy(&self, step: Step) -> Policy {
+        let (instance, branch) = match step {
+            Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
+            Step::FromWorld { .. }
+            | Step::ToWorld { .. }
+            | Step::After { .. }
+            | Step::Else { .. }
+            | Step::Local { .. } => return Policy::Receiver,
+        };
+        let code = &self.machine.code;
+        let wait = self.machine.wait(code, &self.state, instance).expect("a sender waits");
+        let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
+        self.machine.program.channels[channel.0 as usize].policy
+    }
+
+    /// Appends whom a step of this turn has made ready, and says who continues it.
+    fn continue_with(&mut self, step: Step, policy: Policy, operations: u32) -> Option<(u32, u32)> {
+        let next = match (step, policy) {
+            (Step::Communicate { sender, receiver, .. }, Policy::Receiver) => {
+                self.append(sender);
+                receiver
+            }
+            (Step::Communicate { sender, receiver, .. }, Policy::Sender) => {
+                self.append(receiver);
+                sender
+            }
+            (Step::Communicate { sender, receiver, .. }, Policy::Queue) => {
+                self.append(sender);
+                self.append(receiver);
+                return None;
+            }
+            (Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. }, _) => {
+                self.append(instance);
+                return None;
+            }
+            (Step::After { instance, .. } | Step::Else { instance } | Step::Local { instance }, _) => instance,
+        };
+        if operations >= OPERATIONS_PER_TURN {
+            self.append(next);
+            return None;
+        }
+        // It may be on the list because a guard of its has opened.
+        if std::mem::replace(&mut self.queued[next as usize], false) {
+            self.ready.retain(|instance| *instance != next);
+        }
+        Some((next, operations))
+    }
+
+    /// The branches of a wait in the order in which this instance tries them.
+    fn search_order(&self, instance: u32, wait: &WaitCode) -> impl Iterator<Item = u32> + use<> {
+        let count = wait.branches.len() as u32;
+        let first = match (wait.order, self.state.control(instance)) {
+            (AltOrder::Fair, Control::Waiting { wait }) => self.first[instance as usize][wait as usize],
+            (AltOrder::Fair, Control::Running { .. } | Control::Ended) | (AltOrder::Priority, _) => 0,
+        };
+        (first..count).chain(0..first)
+    }
+
+    /// What an instance at an operation can do now, branch by branch, partner by partner.
+    fn find(&mut self, instance: u32, world: &mut dyn World) -> Found {
+        let code = Arc::clone(&self.machine.code);
+        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
+        for branch in self.search_order(instance, wait) {
+            if !self.state.instances[instance as usize].branches[branch as usize].open {
+                continue;
+            }
+            let (channel, sends) = match &wait.branches[branch as usize].operation {
+                OperationCode::In { channel, .. } if self.machine.is_internal(*channel) => (*channel, false),
+                OperationCode::Out { channel, .. } if self.machine.is_internal(*channel) => (*channel, true),
+                OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => {
+                    if self.can_commit_outside(world, instance, branch) {
+                        return Found::Own(self.machine.outside_step(instance, branch, &self.state));
+                    }
+                    continue;
+                }
+            };
+            let queue = if sends { &self.readers } else { &self.writers };
+            let partners: Vec<u32> = queue[channel.0 as usize].iter().copied().collect();
+            for partner in partners {
+                if partner == instance {
+                    continue;
+                }
+                let partner_wait = self.machine.wait(&code, &self.state, partner).expect("queues hold who waits");
+                for partner_branch in self.search_order(partner, partner_wait) {
+                    let (own, other) = ((instance, branch), (partner, partner_branch));
+                    let (from, to) = if sends { (own, other) } else { (other, own) };
+                    if !self.machine.can_meet(&mut self.state, world, from, to) {
+                        continue;
+                    }
+                    if let Some(earlier) = self.earlier_outside(world, partner, partner_branch) {
+                        return Found::Partner(earlier);
+                    }
+                    return Found::Own(Step::Communicate {
+                        sender: from.0,
+                        sender_branch: from.1,
+                        receiver: to.0,
+                        receiver_branch: to.1,
+                    });
+                }
+            }
+        }
+        if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
+    }
+
+    fn can_commit_outside(&mut self, world: &mut dyn World, instance: u32, branch: u32) -> bool {
+        self.machine.can_commit_outside(&mut self.state, world, Outside::Asked, instance, branch)
+    }
+
+    /// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
+    fn earlier_outside(&mut self, world: &mut dyn World, instance: u32, branch: u32) -> Option<Step> {
+        let code = Arc::clone(&self.machine.code);
+        let wait = self.machine.wait(&code, &self.state, instance)?;
+        let earlier = match wait.order {
+            AltOrder::Fair => 0..0,
+            AltOrder::Priority => 0..branch,
+        };
+        earlier
+            .into_iter()
+            .find(|branch| self.can_commit_outside(world, instance, *branch))
+            .map(|branch| self.machine.outside_step(instance, branch, &self.state))
+    }
+
+    /// Puts an instance among those that wait.
+    fn wait(&mut self, instance: u32) {
+        let code = Arc::clone(&self.machine.code);
+        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
+        if self.waiting.contains(&instance) {
+            return;
+        }
+        self.waiting.push_back(instance);
+        for branch in &wait.branches {
+            let queue = match &branch.operation {
+                OperationCode::In { channel, .. } => &mut self.readers[channel.0 as usize],
+                OperationCode::Out { channel, .. } => &mut self.writers[channel.0 as usize],
+                OperationCode::After { .. } => continue,
+            };
+            if !queue.contains(&instance) {
+                queue.push_back(instance);
+            }
+        }
+    }
+
+    /// An instance goes on from its operation, through this branch or its `else`.
+    fn leave(&mut self, instance: u32, branch: Option<u32>) {
+        let code = Arc::clone(&self.machine.code);
+        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
+        if let (Some(branch), Control::Waiting { wait: number }) = (branch, self.state.control(instance)) {
+            self.first[instance as usize][number as usize] = (branch + 1) % wait.branches.len() as u32;
+        }
+        if let Some(position) = self.waiting.iter().position(|other| *other == instance) {
+            self.waiting.remove(position);
+            for branch in &wait.branches {
+                let queue = match &branch.operation {
+                    OperationCode::In { channel, .. } => &mut self.readers[channel.0 as usize],
+                    OperationCode::Out { channel, .. } => &mut self.writers[channel.0 as usize],
+                    OperationCode::After { .. } => continue,
+                };
+                queue.retain(|other| *other != instance);
+            }
+        }
+    }
+
+    /// Looks at the world and the clock for all that wait, in order of arrival.
+    fn poll(&mut self, world: &mut dyn World) {
+        let code = Arc::clone(&self.machine.code);
+        for instance in self.waiting.iter().copied().collect::<Vec<_>>() {
+            let Some(wait) = self.machine.wait(&code, &self.state, instance) else { continue };
+            let order = self.search_order(instance, wait);
+            let found = order.into_iter().find(|branch| self.can_commit_outside(world, instance, *branch));
+            if let Some(branch) = found {
+                let step = self.machine.outside_step(instance, branch, &self.state);
+                if !self.take(step, world, &mut 0) {
+                    return;
+                }
+                self.append(instance);
+            }
+        }
+    }
+}
+
+/// Whose step it is, of those that involve the world.
+fn actor(step: Step) -> u32 {
+    match step {
+        Step::FromWorld { instance, .. }
+        | Step::ToWorld { instance, .. }
+        | Step::After { instance, .. }
+        | Step::Else { instance }
+        | Step::Local { instance } => instance,
+        Step::Communicate { receiver, .. } => receiver,
+    }
+}

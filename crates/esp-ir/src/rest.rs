@@ -1,0 +1,184 @@
+//! Rest: what a program is in when it can take no step (reference, section 8). Finds the instances that something can
+//! still wake, as the least such set, and tells sleep, end and deadlock apart.
+
+use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::ir::{ChannelId, Direction, Fault, Rest};
+use crate::report::{FaultReport, Outcome, Resting, WaitsFor};
+use crate::step::{Control, Machine, State, Supply, channel_of};
+use crate::world::{Readiness, World};
+use std::sync::Arc;
+
+/// What could wake an instance by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hope {
+    /// Nothing.
+    None,
+    /// The world or the clock.
+    Outside,
+    /// Any other instance that is wakeable: it may release objects.
+    Others,
+}
+
+impl Machine<'_> {
+    /// What a state without possible steps is: at rest, ended, or deadlocked.
+    pub fn rest(&mut self, state: &mut State, world: &mut dyn World) -> Outcome {
+        let code = Arc::clone(&self.code);
+        let mut resting = Resting::default();
+        let count = state.instances.len();
+        let mut wakeable = vec![false; count];
+        let mut others = vec![false; count];
+        for instance in 0..count as u32 {
+            let Some(wait) = self.wait(&code, state, instance) else { continue };
+            for (number, branch) in wait.branches.iter().enumerate() {
+                match self.hope(state, world, instance, number as u32, branch, &mut resting) {
+                    Hope::None => {}
+                    Hope::Outside => wakeable[instance as usize] = true,
+                    Hope::Others => others[instance as usize] = true,
+                }
+            }
+        }
+        self.spread(state, &mut wakeable, &others);
+        let stuck: Vec<u32> = (0..count as u32)
+            .filter(|instance| {
+                let idle = self.wait(&code, state, *instance).is_some_and(|wait| wait.rest == Rest::Idle);
+                state.instances[*instance as usize].control != Control::Ended && !wakeable[*instance as usize] && !idle
+            })
+            .collect();
+        if let Some(first) = stuck.first() {
+            return Outcome::Faulted(Box::new(self.deadlock(state, *first, &stuck)));
+        }
+        if !wakeable.contains(&true) {
+            return Outcome::Ended(0);
+        }
+        resting.readable.sort_unstable();
+        resting.readable.dedup();
+        resting.writable.sort_unstable();
+        resting.writable.dedup();
+        Outcome::Resting(resting)
+    }
+
+    fn hope(
+        &mut self,
+        state: &mut State,
+        world: &mut dyn World,
+        instance: u32,
+        number: u32,
+        branch: &BranchCode,
+        resting: &mut Resting,
+    ) -> Hope {
+        let known = state.instances[instance as usize].branches[number as usize];
+        if !known.open {
+            return match branch.guard {
+                GuardCode::Region(_) => Hope::Others,
+                GuardCode::Open | GuardCode::Register(_) => Hope::None,
+            };
+        }
+        match &branch.operation {
+            OperationCode::After { .. } => {
+                let earliest = resting.deadline_ns.map_or(known.deadline_ns, |time| time.min(known.deadline_ns));
+                resting.deadline_ns = Some(earliest);
+                Hope::Outside
+            }
+            OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
+                match self.supply(state, world, instance, number) {
+                    Supply::Closed => Hope::None,
+                    Supply::Starved => Hope::Others,
+                    Supply::Refused => Hope::Outside,
+                    Supply::Pending | Supply::Matching => {
+                        resting.readable.push(*channel);
+                        Hope::Outside
+                    }
+                }
+            }
+            OperationCode::Out { channel, .. } if !self.is_internal(*channel) => {
+                if state.closed[channel.0 as usize] || world.readiness(*channel) == Readiness::Closed {
+                    state.closed[channel.0 as usize] = true;
+                    return Hope::None;
+                }
+                resting.writable.push(*channel);
+                Hope::Outside
+            }
+            OperationCode::In { .. } | OperationCode::Out { .. } => Hope::None,
+        }
+    }
+
+    /// Whatever a wakeable instance could wake is wakeable too.
+    fn spread(&self, state: &State, wakeable: &mut [bool], others: &[bool]) {
+        loop {
+            let mut grown = false;
+            for instance in 0..wakeable.len() {
+                if wakeable[instance] {
+                    continue;
+                }
+                let Some(wait) = self.wait(&self.code, state, instance as u32) else { continue };
+                let another = (0..wakeable.len()).any(|other| other != instance && wakeable[other]);
+                if others[instance] && another || self.has_wakeable_partner(state, wait, instance as u32, wakeable) {
+                    wakeable[instance] = true;
+                    grown = true;
+                }
+            }
+            if !grown {
+                return;
+            }
+        }
+    }
+
+    fn has_wakeable_partner(&self, state: &State, wait: &WaitCode, instance: u32, wakeable: &[bool]) -> bool {
+        let known = &state.instances[instance as usize].branches;
+        wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
+            channel_of(branch).is_some_and(|channel| {
+                let partners = self.partners(state, instance, channel, direction(branch));
+                self.is_internal(channel) && partners.into_iter().any(|partner| wakeable[partner as usize])
+            })
+        })
+    }
+
+    /// The other instances, not ended, that have an operation of the other direction on the channel in their text.
+    fn partners(&self, state: &State, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
+        (0..state.instances.len() as u32)
+            .filter(|other| {
+                let process = self.code.instances[*other as usize].0;
+                let (reads, writes) = self.code.uses[process.0 as usize][channel.0 as usize];
+                let fits = match direction {
+                    Direction::In => writes,
+                    Direction::Out => reads,
+                };
+                *other != instance && fits && state.instances[*other as usize].control != Control::Ended
+            })
+            .collect()
+    }
+
+    fn deadlock(&self, state: &State, first: u32, stuck: &[u32]) -> FaultReport {
+        let mut waits = Vec::new();
+        for instance in stuck {
+            let Some(wait) = self.wait(&self.code, state, *instance) else { continue };
+            let known = &state.instances[*instance as usize].branches;
+            let before = waits.len();
+            for (branch, _) in wait.branches.iter().zip(known).filter(|(_, known)| known.open) {
+                if let Some(channel) = channel_of(branch) {
+                    let direction = direction(branch);
+                    waits.push(WaitsFor {
+                        instance: *instance,
+                        location: branch.location,
+                        operation: Some((channel, direction)),
+                        partners: self.partners(state, *instance, channel, direction),
+                    });
+                }
+            }
+            if waits.len() == before {
+                let location = wait.location;
+                waits.push(WaitsFor { instance: *instance, location, operation: None, partners: Vec::new() });
+            }
+        }
+        let location = waits.first().map(|wait| wait.location).unwrap_or_default();
+        let channel = waits.first().and_then(|wait| wait.operation).map(|(channel, _)| channel);
+        FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
+    }
+}
+
+fn direction(branch: &BranchCode) -> Direction {
+    match &branch.operation {
+        OperationCode::In { .. } | OperationCode::After { .. } => Direction::In,
+        OperationCode::Out { .. } => Direction::Out,
+    }
+}

@@ -1,0 +1,511 @@
+//! The flow IR as text, every fact of it, so that `read` gives the same program back. Knows nothing of what is
+//! well-formed.
+//!
+//! ```text
+//!   channel c(int) @0:1:9
+//!   process p @0:2:9 {
+//!     site0 out c @0:3:3
+//!     slot s0 buf: bytes[<=4]
+//!   block0:
+//!     v0: int = constant 1
+//!     jump block1(v0)
+//!   block1(v1 n: int):
+//!     wait fair
+//!       when v2 out site0 c ready(keep v1) -> block2 @0:3:3
+//!   }
+//! ```
+//!
+//! A place is `@file:line:column`, left out where there is none. Paths: `s0.1` field, `s0[v1]` element, `s0|2` payload
+//! of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
+
+use crate::datum::print_bytes;
+use crate::ir::*;
+use crate::report::fault_name;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+macro_rules! put {
+    ($text:expr, $($argument:tt)*) => {
+        write!($text, $($argument)*).expect("writing to a string does not fail")
+    };
+}
+
+/// The program as text.
+pub fn print(program: &Program) -> String {
+    let mut text = String::from("esp-ir 1\n");
+    let printer = Printer { program, aggregates: aggregate_names(&program.types) };
+    printer.items(&mut text);
+    text
+}
+
+/// A type as the text form writes it.
+pub fn type_name(program: &Program, ty: TypeId) -> String {
+    Printer { program, aggregates: aggregate_names(&program.types) }.ty(ty)
+}
+
+/// Names of records and unions: their own where that is unique, else with their number.
+fn aggregate_names(types: &TypeTable) -> Vec<String> {
+    let mut uses: HashMap<&str, u32> = HashMap::new();
+    for aggregate in types.aggregates() {
+        *uses.entry(aggregate.name.as_deref().unwrap_or("_")).or_default() += 1;
+    }
+    let name = |(index, aggregate): (usize, &quaject_esp_syntax::types::Aggregate)| match &aggregate.name {
+        Some(name) if uses[name.as_str()] == 1 => name.to_string(),
+        Some(name) => format!("{name}.{index}"),
+        None => format!("_.{index}"),
+    };
+    types.aggregates().iter().enumerate().map(name).collect()
+}
+
+/// The words for instructions on values.
+pub(crate) const BINARY_OPS: [(&str, BinaryOp); 16] = [
+    ("add", BinaryOp::Add),
+    ("subtract", BinaryOp::Subtract),
+    ("multiply", BinaryOp::Multiply),
+    ("divide", BinaryOp::Divide),
+    ("remainder", BinaryOp::Remainder),
+    ("shift_left", BinaryOp::ShiftLeft),
+    ("shift_right", BinaryOp::ShiftRight),
+    ("and", BinaryOp::BitAnd),
+    ("or", BinaryOp::BitOr),
+    ("xor", BinaryOp::BitXor),
+    ("equal", BinaryOp::Equal),
+    ("not_equal", BinaryOp::NotEqual),
+    ("less", BinaryOp::Less),
+    ("less_equal", BinaryOp::LessEqual),
+    ("greater", BinaryOp::Greater),
+    ("greater_equal", BinaryOp::GreaterEqual),
+];
+
+pub(crate) const UNARY_OPS: [(&str, UnaryOp); 3] =
+    [("not", UnaryOp::Not), ("complement", UnaryOp::Complement), ("negate", UnaryOp::Negate)];
+
+pub(crate) const FAULTS: [Fault; 10] = [
+    Fault::Assert,
+    Fault::Bounds,
+    Fault::Div,
+    Fault::Overflow,
+    Fault::Pool,
+    Fault::Range,
+    Fault::Memory,
+    Fault::Alt,
+    Fault::Deadlock,
+    Fault::Extern,
+];
+
+fn word_of<T: PartialEq>(table: &[(&'static str, T)], op: &T) -> &'static str {
+    table.iter().find(|(_, other)| other == op).map(|(word, _)| *word).expect("every operator has a word")
+}
+
+struct Printer<'a> {
+    program: &'a Program,
+    aggregates: Vec<String>,
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    print_bytes(text.as_bytes(), &mut out);
+    out
+}
+
+fn location(location: Location) -> String {
+    if location == Location::default() {
+        return String::new();
+    }
+    format!(" @{}:{}:{}", location.file, location.line, location.column)
+}
+
+fn list<T>(items: &[T], each: impl Fn(&T) -> String) -> String {
+    items.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+fn order(order: ByteOrder) -> &'static str {
+    match order {
+        ByteOrder::Big => "be",
+        ByteOrder::Little => "le",
+    }
+}
+
+fn field(field: BitField) -> String {
+    let BitField { layout_bytes, offset_bits, width_bits, order: byte_order } = field;
+    format!("{}({layout_bytes}, {offset_bits}, {width_bits})", order(byte_order))
+}
+
+fn value(value: &Value) -> String {
+    format!("v{}", value.0)
+}
+
+fn optional(value: &Option<Value>) -> String {
+    value.map_or("_".to_string(), |value| format!("v{}", value.0))
+}
+
+fn place(place: &Place) -> String {
+    let mut text = match place.base {
+        Base::Slot(slot) => format!("s{}", slot.0),
+        Base::Object(value) => format!("*v{}", value.0),
+    };
+    for step in &place.path {
+        match step {
+            Step::Field(field) => put!(text, ".{field}"),
+            Step::Element(index) => put!(text, "[v{}]", index.0),
+            Step::Payload(tag) => put!(text, "|{tag}"),
+        }
+    }
+    text
+}
+
+fn operand(operand: &Operand) -> String {
+    match operand {
+        Operand::Value(value) => format!("v{}", value.0),
+        Operand::Place(at) => place(at),
+    }
+}
+
+fn passed(passed: &Passed) -> String {
+    let transfer = match passed.transfer {
+        Transfer::Keep => "keep",
+        Transfer::Move => "move",
+    };
+    format!("{transfer} {}", operand(&passed.operand))
+}
+
+fn edge(edge: &Edge) -> String {
+    if edge.arguments.is_empty() {
+        return format!("block{}", edge.to.0);
+    }
+    format!("block{}({})", edge.to.0, list(&edge.arguments, value))
+}
+
+fn pattern(of: &Pattern) -> String {
+    match of {
+        Pattern::Any => "_".to_string(),
+        Pattern::Bind(Bind::Parameter(number)) => format!("p{number}"),
+        Pattern::Bind(Bind::Slot(slot)) => format!("s{}", slot.0),
+        Pattern::Constant(value) => value.to_string(),
+        Pattern::Bytes(bytes) => {
+            let mut text = String::new();
+            print_bytes(bytes, &mut text);
+            text
+        }
+        Pattern::OwnId => "@".to_string(),
+        Pattern::Equal(value) => format!("== {}", operand(value)),
+        Pattern::Tag(tag, None) => format!("tag {tag}"),
+        Pattern::Tag(tag, Some(payload)) => format!("tag {tag} => {}", pattern(payload)),
+        Pattern::Record(fields) => format!("{{{}}}", list(fields, pattern)),
+        Pattern::Array(items) => format!("[{}]", list(items, pattern)),
+    }
+}
+
+impl Printer<'_> {
+    fn ty(&self, ty: TypeId) -> String {
+        match self.program.types.get(ty) {
+            Type::Error => "error".to_string(),
+            Type::Int(int) => int.name().to_string(),
+            Type::Bool => "bool".to_string(),
+            Type::Bytes { bound } => format!("bytes[<={bound}]"),
+            Type::Pid(processes) => {
+                format!("pid({})", list(processes, |id| self.program.processes[id.0 as usize].name.to_string()))
+            }
+            Type::Array { length, element } => format!("array[{length}] of {}", self.ty(*element)),
+            Type::Record(id) | Type::Union(id) => self.aggregates[id.0 as usize].clone(),
+            Type::Boxed(pool) => self.pool(*pool),
+        }
+    }
+
+    fn pool(&self, pool: PoolId) -> String {
+        format!("^{}", self.program.types.pool(pool).name)
+    }
+
+    fn channel(&self, channel: ChannelId) -> &str {
+        &self.program.channels[channel.0 as usize].name
+    }
+
+    fn items(&self, text: &mut String) {
+        let program = self.program;
+        put!(
+            text,
+            "memory {}\n",
+            match program.memory {
+                MemoryMode::Automatic => "auto",
+                MemoryMode::Manual => "manual",
+            }
+        );
+        for file in &program.files {
+            put!(text, "file {}\n", quoted(file));
+        }
+        let records: Vec<bool> = self.are_records();
+        for (index, aggregate) in program.types.aggregates().iter().enumerate() {
+            let parts = list(&aggregate.parts, |(name, ty)| match ty {
+                Some(ty) => format!("{name}: {}", self.ty(*ty)),
+                None => name.to_string(),
+            });
+            let kind = if records[index] { "record" } else { "union" };
+            put!(text, "{kind} {} {{ {parts} }}\n", self.aggregates[index]);
+        }
+        for (index, pool) in program.types.pools().iter().enumerate() {
+            let name = self.pool(PoolId(index as u32));
+            put!(text, "pool {name} {} of {}\n", pool.capacity, self.ty(pool.content));
+        }
+        for channel in &program.channels {
+            put!(text, "channel {}({})", channel.name, list(&channel.payload, |ty| self.ty(*ty)));
+            text.push_str(match channel.boundary {
+                Boundary::Internal => "",
+                Boundary::ToWorld => " to_world",
+                Boundary::FromWorld => " from_world",
+            });
+            text.push_str(match channel.sharing {
+                Sharing::Ports => "",
+                Sharing::Shared => " shared",
+            });
+            text.push_str(match channel.policy {
+                Policy::Receiver => "",
+                Policy::Sender => " policy sender",
+                Policy::Queue => " policy queue",
+            });
+            if let Some(driver) = &channel.driver {
+                put!(text, " = {}", quoted(driver));
+            }
+            put!(text, "{}\n", location(channel.location));
+        }
+        for interface in &program.interfaces {
+            put!(text, "interface {}({}) {{\n", interface.name, self.channel(interface.channel));
+            for entry in &interface.entries {
+                let parameters = list(&entry.parameters, |(name, ty)| format!("{name}: {}", self.ty(*ty)));
+                put!(text, "  {}({parameters}) ({})\n", entry.name, list(&entry.patterns, pattern));
+            }
+            text.push_str("}\n");
+        }
+        for function in &program.externs {
+            let purity = match function.purity {
+                Purity::Pure => "pure ",
+                Purity::Impure => "",
+            };
+            let parameters = list(&function.parameters, |(ty, mutability)| match mutability {
+                Mutability::Mutable => format!("#{}", self.ty(*ty)),
+                Mutability::Immutable => self.ty(*ty),
+            });
+            put!(text, "extern {purity}{}({parameters})", function.name);
+            if let Some(ty) = function.result {
+                put!(text, " -> {}", self.ty(ty));
+            }
+            text.push('\n');
+        }
+        for function in &program.functions {
+            let parameters = list(&function.parameters, |ty| self.ty(*ty));
+            put!(text, "function {}({parameters}) -> {}", function.name, self.ty(function.result));
+            put!(text, "{} {{\n", location(function.location));
+            self.body(&function.body, &[], text);
+            text.push_str("}\n");
+        }
+        for process in &program.processes {
+            put!(text, "process {}", process.name);
+            if process.replicated {
+                put!(text, "[{}]", process.replicas);
+            }
+            put!(text, "{} {{\n", location(process.location));
+            for label in &process.labels {
+                put!(text, "  label #{label}\n");
+            }
+            for (index, site) in process.sites.iter().enumerate() {
+                let direction = match site.direction {
+                    Direction::In => "in",
+                    Direction::Out => "out",
+                };
+                put!(text, "  site{index} {direction} {}{}\n", self.channel(site.channel), location(site.location));
+            }
+            self.body(&process.body, &process.labels, text);
+            text.push_str("}\n");
+        }
+    }
+
+    /// Which aggregates are records; one that no type is made of counts as a record.
+    fn are_records(&self) -> Vec<bool> {
+        let mut records = vec![true; self.program.types.aggregates().len()];
+        for ty in self.program.types.types() {
+            match ty {
+                Type::Union(id) => records[id.0 as usize] = false,
+                Type::Error
+                | Type::Int(_)
+                | Type::Bool
+                | Type::Bytes { .. }
+                | Type::Pid(_)
+                | Type::Array { .. }
+                | Type::Record(_)
+                | Type::Boxed(_) => {}
+            }
+        }
+        records
+    }
+
+    fn body(&self, body: &Body, labels: &[smol_str::SmolStr], text: &mut String) {
+        for (index, slot) in body.slots.iter().enumerate() {
+            let name = slot.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            put!(text, "  slot s{index}{name}: {}\n", self.ty(slot.ty));
+        }
+        let mut defined = vec![false; body.values.len()];
+        for block in &body.blocks {
+            let results = block.instructions.iter().filter_map(|instruction| instruction.result);
+            for value in block.parameters.iter().copied().chain(results) {
+                if let Some(defined) = defined.get_mut(value.0 as usize) {
+                    *defined = true;
+                }
+            }
+        }
+        for (index, _) in defined.iter().enumerate().filter(|(_, defined)| !**defined) {
+            put!(text, "  value {}\n", self.definition(body, Value(index as u32)));
+        }
+        for (index, block) in body.blocks.iter().enumerate() {
+            put!(text, "block{index}");
+            if !block.parameters.is_empty() {
+                put!(text, "({})", list(&block.parameters, |value| self.definition(body, *value)));
+            }
+            text.push_str(":\n");
+            for instruction in &block.instructions {
+                text.push_str("  ");
+                if let Some(result) = instruction.result {
+                    put!(text, "{} = ", self.definition(body, result));
+                }
+                self.op(&instruction.op, labels, text);
+                put!(text, "{}\n", location(instruction.location));
+            }
+            text.push_str("  ");
+            self.terminator(&block.terminator, block.location, text);
+        }
+    }
+
+    fn definition(&self, body: &Body, value: Value) -> String {
+        let Some(data) = body.values.get(value.0 as usize) else { return format!("v{}: error", value.0) };
+        let name = data.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!("v{}{name}: {}", value.0, self.ty(data.ty))
+    }
+
+    fn op(&self, op: &Op, labels: &[smol_str::SmolStr], text: &mut String) {
+        let to_place = |to: &Option<Place>| to.as_ref().map(|to| format!(" to {}", place(to))).unwrap_or_default();
+        match op {
+            Op::Constant(constant) => put!(text, "constant {constant}"),
+            Op::Unary(op, a) => put!(text, "{} v{}", word_of(&UNARY_OPS, op), a.0),
+            Op::Binary(op, a, b) => put!(text, "{} v{}, v{}", word_of(&BINARY_OPS, op), a.0, b.0),
+            Op::Convert(a) => put!(text, "convert v{}", a.0),
+            Op::Load(from) => put!(text, "load {}", place(from)),
+            Op::Store(to, a) => put!(text, "store {}, v{}", place(to), a.0),
+            Op::Copy { to, from } => put!(text, "copy {}, {}", place(to), place(from)),
+            Op::SetBytes(to, bytes) => {
+                put!(text, "set_bytes {}, ", place(to));
+                print_bytes(bytes, text);
+            }
+            Op::Fill(to, with) => put!(text, "fill {}, {}", place(to), operand(with)),
+            Op::SetTag(to, tag) => put!(text, "set_tag {}, {tag}", place(to)),
+            Op::Tag(from) => put!(text, "tag {}", place(from)),
+            Op::Length(from) => put!(text, "length {}", place(from)),
+            Op::SetLength(to, length) => put!(text, "set_length {}, v{}", place(to), length.0),
+            Op::CopySlice { to, from, start, end } => {
+                put!(text, "copy_slice {}, {}, {}, {}", place(to), place(from), optional(start), optional(end));
+            }
+            Op::StoreSlice { to, start, end, from } => {
+                put!(text, "store_slice {}, {}, {}, {}", place(to), optional(start), optional(end), place(from));
+            }
+            Op::Append { to, from } => put!(text, "append {}, {}", place(to), place(from)),
+            Op::LoadNumber { from, offset, bits, order: byte_order } => {
+                put!(text, "load_number {}({bits}) {}, v{}", order(*byte_order), place(from), offset.0);
+            }
+            Op::StoreNumber { to, offset, bits, order: byte_order, value } => {
+                let byte_order = order(*byte_order);
+                put!(text, "store_number {byte_order}({bits}) {}, v{}, v{}", place(to), offset.0, value.0);
+            }
+            Op::LoadBits { from, offset, field: bits } => {
+                put!(text, "load_bits {} {}, v{}", field(*bits), place(from), offset.0);
+            }
+            Op::StoreBits { to, offset, field: bits, value } => {
+                put!(text, "store_bits {} {}, v{}, v{}", field(*bits), place(to), offset.0, value.0);
+            }
+            Op::Equal(a, b) => put!(text, "same {}, {}", operand(a), operand(b)),
+            Op::CallFunction { function, arguments, to } => {
+                let name = &self.program.functions[function.0 as usize].name;
+                put!(text, "call {name}({}){}", list(arguments, operand), to_place(to));
+            }
+            Op::CallExtern { function, arguments, to } => {
+                let name = &self.program.externs[function.0 as usize].name;
+                put!(text, "call_extern {name}({}){}", list(arguments, operand), to_place(to));
+            }
+            Op::OwnId => text.push_str("own_id"),
+            Op::InstanceOf(process, replica) => {
+                put!(text, "instance {}, v{}", self.program.processes[process.0 as usize].name, replica.0);
+            }
+            Op::ReplicaNumber(a) => put!(text, "replica v{}", a.0),
+            Op::Allocate(pool) => put!(text, "allocate {}", self.pool(*pool)),
+            Op::IsUnique(a) => put!(text, "is_unique v{}", a.0),
+            Op::FreeObjects(pool) => put!(text, "free {}", self.pool(*pool)),
+            Op::Retain(a) => put!(text, "retain {}", operand(a)),
+            Op::Release(a) => put!(text, "release {}", operand(a)),
+            Op::Mark(label) => put!(text, "mark #{}", labels[label.0 as usize]),
+        }
+    }
+
+    fn terminator(&self, terminator: &Terminator, at: Location, text: &mut String) {
+        match terminator {
+            Terminator::Jump(to) => put!(text, "jump {}", edge(to)),
+            Terminator::Branch { condition, then, otherwise } => {
+                put!(text, "branch v{}, {}, {}", condition.0, edge(then), edge(otherwise));
+            }
+            Terminator::Switch { value, cases, default } => {
+                put!(text, "switch v{}", value.0);
+                for (case, to) in cases {
+                    put!(text, ", {case} => {}", edge(to));
+                }
+                put!(text, ", else {}", edge(default));
+            }
+            Terminator::Wait(wait) => {
+                self.wait(wait, at, text);
+                return;
+            }
+            Terminator::Yield(to) => put!(text, "yield {}", edge(to)),
+            Terminator::Return(value) => put!(text, "return {}", operand(value)),
+            Terminator::Result(values) => put!(text, "result({})", list(values, passed)),
+            Terminator::Exit(status) => put!(text, "exit v{}", status.0),
+            Terminator::End => text.push_str("end"),
+            Terminator::Fault(fault) => put!(text, "fault {}", fault_name(*fault)),
+        }
+        put!(text, "{}\n", location(at));
+    }
+
+    fn wait(&self, wait: &Wait, at: Location, text: &mut String) {
+        text.push_str(match wait.order {
+            AltOrder::Fair => "wait fair",
+            AltOrder::Priority => "wait priority",
+        });
+        text.push_str(match wait.rest {
+            Rest::Stuck => "",
+            Rest::Idle => " idle",
+        });
+        put!(text, "{}\n", location(at));
+        for branch in &wait.branches {
+            text.push_str("    ");
+            match branch.guard {
+                Guard::Open => {}
+                Guard::Value(guard) => put!(text, "when v{} ", guard.0),
+                Guard::Region(region) => put!(text, "when block{} ", region.0),
+            }
+            match &branch.operation {
+                Operation::In { site, channel, patterns, condition } => {
+                    let channel = self.channel(*channel);
+                    put!(text, "in site{} {channel}({})", site.0, list(patterns, pattern));
+                    if let Some(region) = condition {
+                        put!(text, " if block{}", region.0);
+                    }
+                }
+                Operation::Out { site, channel, payload } => {
+                    put!(text, "out site{} {} ", site.0, self.channel(*channel));
+                    match payload {
+                        Payload::Ready(values) => put!(text, "ready({})", list(values, passed)),
+                        Payload::Region(region) => put!(text, "block{}", region.0),
+                    }
+                }
+                Operation::After { amount, unit_ns } => put!(text, "after v{} * {unit_ns}", amount.0),
+            }
+            put!(text, " -> block{}{}\n", branch.then.0, location(branch.location));
+        }
+        if let Some(otherwise) = wait.otherwise {
+            put!(text, "    else -> block{}\n", otherwise.0);
+        }
+    }
+}
