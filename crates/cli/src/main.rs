@@ -1,2 +1,34 @@
-//! `qj`: arguments, files and terminals. Holds no logic that a library user would want.
-fn main() {}
+//! `qj`: arguments, files and terminals. What the commands do lives in the crates below.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod terminal;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+use terminal::{Stop, Terminal};
+
+fn main() -> ExitCode {
+    let Arguments { color, messages, command } = Arguments::parse();
+    let terminal = Terminal::new(color, messages);
+    let outcome = match command {
+        Command::Check(arguments) => commands::check::check(&terminal, arguments),
+        Command::Fmt(arguments) => commands::fmt::fmt(&terminal, arguments),
+        Command::Graph(arguments) => commands::graph::graph(&terminal, arguments),
+        Command::Explain(arguments) => commands::explain::explain(arguments),
+        Command::Completions(arguments) => commands::documents::completions(arguments),
+        Command::Man(_) => commands::documents::man(),
+    };
+    let status = match outcome {
+        Ok(status) => status,
+        Err(Stop { status, trouble }) => {
+            if let Some(trouble) = trouble {
+                terminal.trouble(&trouble);
+            }
+            status
+        }
+    };
+    status.into()
+}

@@ -1,2 +1,108 @@
-//! The ESP compiler as one function. Does no I/O.
+//! The ESP compiler as functions: source text in, programs, C, pictures and diagnostics out. Does no I/O: files come
+//! through a [`Loader`]. The passes are listed in [`compile`]; each lives in a crate below this one.
 #![forbid(unsafe_code)]
+
+mod describe;
+mod graph;
+mod layout;
+
+pub use describe::type_name;
+pub use graph::graph;
+pub use quaject_esp_syntax::check::Loader;
+
+use quaject_esp_ir::{ir, lower};
+use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
+use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
+use quaject_esp_syntax::hir;
+use quaject_esp_syntax::span::{FileId, SourceMap};
+
+/// A source file: its name as messages print it, and its bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// The name.
+    pub name: String,
+    /// The bytes, of which it is not yet known whether they are text.
+    pub bytes: Vec<u8>,
+}
+
+/// What to compile: a root file, and separate files of fast paths for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The file that imports the others.
+    pub root: File,
+    /// `.fp` files.
+    pub fast_paths: Vec<File>,
+}
+
+/// A checked program, or why there is none.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Every file that was read, by which diagnostics name their places.
+    pub sources: SourceMap,
+    /// Everything there is to say, sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The program; none if a diagnostic is an error.
+    pub program: Option<hir::Program>,
+}
+
+/// What to make of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Emit {
+    /// The flow IR alone, for the interpreter.
+    Ir,
+}
+
+/// What was made of a program.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Every file that was read.
+    pub sources: SourceMap,
+    /// Everything there is to say, sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The outputs; none if a diagnostic is an error.
+    pub outputs: Option<Outputs>,
+}
+
+/// The outputs of a compilation.
+#[derive(Clone, Debug)]
+pub struct Outputs {
+    /// The flow IR.
+    pub ir: ir::Program,
+    /// The text or code that was asked for.
+    pub emitted: Emitted,
+}
+
+/// Text or code made of the IR.
+#[derive(Clone, Debug)]
+pub enum Emitted {
+    /// Nothing was asked for.
+    Nothing,
+}
+
+/// Reads and checks a program.
+pub fn check(source: Source, loader: &mut dyn Loader) -> Checked {
+    let mut sources = SourceMap::default();
+    let mut diagnostics = Vec::new();
+    let mut add = |file: File| -> FileId {
+        let (id, undecodable) = decode(&mut sources, file.name, file.bytes);
+        diagnostics.extend(undecodable);
+        id
+    };
+    let root = add(source.root);
+    let fast_paths: Vec<FileId> = source.fast_paths.into_iter().map(add).collect();
+    let analysis = analyze_with_fast_paths(&mut sources, root, &fast_paths, loader);
+    diagnostics.extend(analysis.diagnostics);
+    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
+    Checked { sources, diagnostics, program: if failed { None } else { analysis.program } }
+}
+
+/// Compiles a program: the passes, in order.
+pub fn compile(source: Source, loader: &mut dyn Loader, emit: &Emit) -> Compiled {
+    let Checked { sources, diagnostics, program } = check(source, loader);
+    let Some(program) = program else { return Compiled { sources, diagnostics, outputs: None } };
+    let ir = lower::lower(&program, &sources);
+    let emitted = match emit {
+        Emit::Ir => Emitted::Nothing,
+    };
+    Compiled { sources, diagnostics, outputs: Some(Outputs { ir, emitted }) }
+}

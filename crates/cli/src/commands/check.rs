@@ -1,0 +1,26 @@
+//! `qj check`
+
+use crate::arguments::Check;
+use crate::terminal::{Status, Stop, Terminal};
+use quaject_esp_run::disk::open_program;
+
+pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Stop> {
+    let mut status = Status::Done;
+    for file in &arguments.files {
+        match open_program(file, &arguments.fast_paths) {
+            Ok((source, mut disk)) => {
+                let checked = quaject_esp::check(source, &mut disk);
+                if terminal.diagnostics(&checked.sources, &checked.diagnostics) > 0 {
+                    status = Status::Wrong;
+                }
+                // The process ends soon, and taking large programs apart takes longer than checking small ones.
+                std::mem::forget(checked);
+            }
+            Err(trouble) => {
+                terminal.trouble(&trouble);
+                status = Status::Wrong;
+            }
+        }
+    }
+    Ok(status)
+}

@@ -1,0 +1,65 @@
+//! `qj completions` and `qj man`: documents made from the arguments themselves.
+
+use crate::arguments::{Arguments, Completions};
+use crate::terminal::{Status, Stop, print};
+use clap::CommandFactory;
+use clap_mangen::Man;
+use quaject_esp_run::Trouble;
+use std::io;
+
+pub(crate) fn completions(arguments: Completions) -> Result<Status, Stop> {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "qj", &mut text);
+    print(&text).map(|()| Status::Done)
+}
+
+pub(crate) fn man() -> Result<Status, Stop> {
+    let page = page().map_err(|error| Stop::wrong(Trouble::file("make", "the manual page", &error)))?;
+    print(&page).map(|()| Status::Done)
+}
+
+/// One page for all commands: each one's description, options and examples as a section of its own.
+fn page() -> io::Result<Vec<u8>> {
+    let mut command = Arguments::command();
+    command.build();
+    let mut page = Vec::new();
+    let man = Man::new(command.clone());
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    for subcommand in command.get_subcommands() {
+        let mut section = Vec::new();
+        let man = Man::new(subcommand.clone());
+        man.render_synopsis_section(&mut section)?;
+        man.render_description_section(&mut section)?;
+        man.render_options_section(&mut section)?;
+        man.render_extra_section(&mut section)?;
+        let section = String::from_utf8_lossy(&section).replace(".SH EXTRA\n", ".SH EXAMPLES\n");
+        let section = unfilled(&section.replace("\n.SH ", "\n.SS "));
+        let section = section.strip_prefix(".SH ").map_or(section.clone(), |rest| format!(".SS {rest}"));
+        page.extend_from_slice(format!(".SH \"QJ {}\"\n{section}", subcommand.get_name().to_uppercase()).as_bytes());
+    }
+    man.render_extra_section(&mut page)?;
+    man.render_version_section(&mut page)?;
+    Ok(page)
+}
+
+/// Keeps the lines of tables and examples, which begin with blanks, from being filled.
+fn unfilled(section: &str) -> String {
+    let mut text = String::new();
+    let mut inside = false;
+    for line in section.lines() {
+        let indented = line.starts_with("  ");
+        if indented != inside {
+            text.push_str(if indented { ".nf\n" } else { ".fi\n" });
+            inside = indented;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    if inside {
+        text.push_str(".fi\n");
+    }
+    text
+}

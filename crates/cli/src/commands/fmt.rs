@@ -1,0 +1,61 @@
+//! `qj fmt`
+
+use crate::arguments::Fmt;
+use crate::terminal::{Status, Stop, Terminal, print, say};
+use quaject_esp_run::files::{read_bytes, write_file};
+use quaject_esp_syntax::check::decode;
+use quaject_esp_syntax::format::format;
+use quaject_esp_syntax::parser::{parse, parse_fast_paths};
+use quaject_esp_syntax::span::SourceMap;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, Stop> {
+    let files = if arguments.files.is_empty() { vec![PathBuf::from("-")] } else { arguments.files };
+    let mut status = Status::Done;
+    for file in &files {
+        match format_file(terminal, file, arguments.check) {
+            Ok(Status::Done) => {}
+            Ok(other) => status = other,
+            Err(Stop { status: found, trouble: Some(trouble) }) => {
+                terminal.trouble(&trouble);
+                status = found;
+            }
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(status)
+}
+
+fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, Stop> {
+    let standard = path.as_os_str() == "-";
+    let name = if standard { "<stdin>".to_string() } else { path.display().to_string() };
+    let mut sources = SourceMap::default();
+    let (id, undecodable) = decode(&mut sources, name.clone(), read_bytes(path).map_err(Stop::wrong)?);
+    let text = &sources.file(id).text;
+    let parsed = if path.extension().is_some_and(|extension| extension == "fp") {
+        parse_fast_paths(id, text)
+    } else {
+        parse(id, text)
+    };
+    if let Some(undecodable) = undecodable {
+        terminal.diagnostics(&sources, &[undecodable]);
+        return Ok(Status::Wrong);
+    }
+    let formatted = match format(&parsed) {
+        Ok(formatted) => formatted,
+        Err(errors) => {
+            terminal.diagnostics(&sources, &errors);
+            return Ok(Status::Wrong);
+        }
+    };
+    match (check, standard) {
+        (true, _) if formatted == *text => Ok(Status::Done),
+        (true, _) => {
+            say(&format!("{name} is not formatted; run `qj fmt {}`\n", if standard { "-" } else { &name }));
+            Ok(Status::Wrong)
+        }
+        (false, true) => print(formatted.as_bytes()).map(|()| Status::Done),
+        (false, false) if formatted == *text => Ok(Status::Done),
+        (false, false) => write_file(path, formatted.as_bytes()).map(|()| Status::Done).map_err(Stop::wrong),
+    }
+}

@@ -1,0 +1,19 @@
+//! `qj graph`
+
+use crate::arguments::Graph;
+use crate::terminal::{Status, Stop, Terminal, print};
+use quaject_esp_run::disk::open_program;
+use quaject_esp_run::files::write_file;
+
+pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
+    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::wrong)?;
+    let checked = quaject_esp::check(source, &mut disk);
+    terminal.diagnostics(&checked.sources, &checked.diagnostics);
+    let Some(program) = checked.program else { return Ok(Status::Wrong) };
+    let picture = quaject_esp::graph(&program);
+    match &arguments.output {
+        Some(path) => write_file(path, picture.as_bytes()).map_err(Stop::usage)?,
+        None => print(picture.as_bytes())?,
+    }
+    Ok(Status::Done)
+}

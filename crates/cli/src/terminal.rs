@@ -1,0 +1,148 @@
+//! What `qj` prints and with which status it ends. Knows no command.
+
+use crate::arguments::{ColorChoice, MessageForm};
+use quaject_esp_run::Trouble;
+use quaject_esp_syntax::diagnostics::render::{self, Color};
+use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
+use quaject_esp_syntax::span::SourceMap;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// How `qj` ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Status {
+    /// Everything was done.
+    Done,
+    /// The program is wrong.
+    Wrong,
+    /// The command line is wrong.
+    Usage,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> ExitCode {
+        ExitCode::from(match status {
+            Status::Done => 0,
+            Status::Wrong => 1,
+            Status::Usage => 2,
+        })
+    }
+}
+
+/// Why a command could not go on, with everything said already or to be said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Stop {
+    pub(crate) status: Status,
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Stop {
+    /// Everything has been said.
+    pub(crate) fn silent(status: Status) -> Stop {
+        Stop { status, trouble: None }
+    }
+
+    /// The program, or a file it is made of, is wrong.
+    pub(crate) fn wrong(trouble: Trouble) -> Stop {
+        Stop { status: Status::Wrong, trouble: Some(trouble) }
+    }
+
+    /// The command line is wrong.
+    pub(crate) fn usage(trouble: Trouble) -> Stop {
+        Stop { status: Status::Usage, trouble: Some(trouble) }
+    }
+}
+
+/// Where messages go and how they look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    pub(crate) color: Color,
+    form: MessageForm,
+}
+
+impl Terminal {
+    pub(crate) fn new(color: ColorChoice, form: MessageForm) -> Terminal {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let color = match color {
+            ColorChoice::Always => Color::Always,
+            ColorChoice::Never => Color::Never,
+            ColorChoice::Auto => {
+                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                if set("NO_COLOR") {
+                    Color::Never
+                } else if set("CLICOLOR_FORCE") || (io::stderr().is_terminal() && !dumb) {
+                    Color::Always
+                } else {
+                    Color::Never
+                }
+            }
+        };
+        Terminal { color, form }
+    }
+
+    /// Prints the compiler's messages and counts the errors.
+    pub(crate) fn diagnostics(&self, sources: &SourceMap, diagnostics: &[Diagnostic]) -> usize {
+        let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).count();
+        match self.form {
+            MessageForm::Json => say(&render::json(sources, diagnostics)),
+            MessageForm::Human => {
+                say(&render::human(sources, diagnostics, self.color));
+                let warnings = diagnostics.len() - errors;
+                if errors > 0 {
+                    let also = match warnings {
+                        0 => String::new(),
+                        1 => " and 1 warning".to_string(),
+                        count => format!(" and {count} warnings"),
+                    };
+                    let errors = if errors == 1 { "1 error".to_string() } else { format!("{errors} errors") };
+                    let first = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
+                    let code = first.map_or("CODE", |diagnostic| diagnostic.code.name());
+                    say(&format!("{errors}{also}; `qj explain {code}` tells more\n"));
+                }
+            }
+        }
+        errors
+    }
+
+    /// Prints what is in the way and how to get around it.
+    pub(crate) fn trouble(&self, trouble: &Trouble) {
+        match self.form {
+            MessageForm::Human => {
+                let mut text = format!("{}: {}\n", self.bold_red("error"), trouble.cause);
+                if let Some(help) = &trouble.help {
+                    text.push_str(&format!("help: {help}\n"));
+                }
+                say(&text);
+            }
+            MessageForm::Json => {
+                let object = serde_json::json!({
+                    "severity": "error", "message": trouble.cause, "help": trouble.help,
+                });
+                say(&format!("{object}\n"));
+            }
+        }
+    }
+
+    /// A word that begins an error.
+    pub(crate) fn bold_red(&self, word: &str) -> String {
+        match self.color {
+            Color::Always => format!("\x1b[1;31m{word}\x1b[0m"),
+            Color::Never => word.to_string(),
+        }
+    }
+}
+
+/// Prints to standard error. If nobody listens there, nothing can be done about it.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints to standard output. A reader that has gone away, as in `qj graph x.esp | head -1`, ends `qj` in peace.
+pub(crate) fn print(bytes: &[u8]) -> Result<(), Stop> {
+    let mut output = io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Stop::silent(Status::Done)),
+        Err(error) => Err(Stop::wrong(Trouble::file("write", "standard output", &error))),
+    }
+}

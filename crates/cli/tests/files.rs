@@ -1,0 +1,168 @@
+//! The commands that read programs and do not run them; and what they say of files that are none.
+
+mod support;
+
+use snapbox::str;
+use support::Folder;
+
+const RIGHT: &str = "channel c: int external in;\nprocess p { out(c, 1); }\n";
+const WRONG: &str = "channel c: int external in;\nprocess p { out(c, 1); out(d, 1); }\n";
+
+#[test]
+fn check_is_silent_about_a_right_program() {
+    let folder = Folder::with(&[("a.esp", RIGHT)]);
+    folder.qj("check a.esp").assert().success().stdout_eq("").stderr_eq("");
+}
+
+#[test]
+fn check_reports_and_ends_with_1() {
+    let folder = Folder::with(&[("a.esp", WRONG)]);
+    folder.qj("check a.esp").assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error[E0208]: no channel named `d`
+ --> a.esp:2:28
+  |
+2 | process p { out(c, 1); out(d, 1); }
+  |                            ^
+...
+1 error[..]; `qj explain E0208` tells more
+
+"#]]);
+}
+
+#[test]
+fn check_writes_one_json_object_per_message() {
+    let folder = Folder::with(&[("a.esp", WRONG)]);
+    let output = folder.qj("check --messages json a.esp").output().expect("qj runs");
+    let text = String::from_utf8(output.stderr).expect("JSON is UTF-8");
+    let first: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("there is a message")).expect("each line is JSON");
+    assert_eq!((&first["code"], &first["line"], &first["column"]), (&"E0208".into(), &2.into(), &28.into()));
+}
+
+#[test]
+fn check_reads_several_programs_and_standard_input() {
+    let folder = Folder::with(&[("a.esp", RIGHT), ("b.esp", WRONG)]);
+    folder.qj("check a.esp b.esp").assert().code(1);
+    folder.qj("check -").stdin(RIGHT).assert().success();
+    folder.qj("check -").stdin(WRONG).assert().code(1).stderr_eq("...\n --> <stdin>:2:28\n...\n");
+}
+
+#[test]
+fn imports_are_relative_to_their_file_and_read_once() {
+    let folder = Folder::with(&[
+        ("a.esp", "import \"part/b.esp\";\nimport \"c.esp\";\nprocess p { out(c, N); }\n"),
+        ("c.esp", "channel c: int external in;\n"),
+    ]);
+    std::fs::create_dir(folder.path("part")).expect("a folder can be made");
+    std::fs::write(folder.path("part/b.esp"), "import \"../c.esp\";\nconst N = 3;\n").expect("a file can be written");
+    folder.qj("check a.esp").assert().success().stderr_eq("");
+    folder.qj("check ./part/../a.esp").assert().success().stderr_eq("");
+}
+
+#[test]
+fn what_is_no_program_is_refused_with_a_way_out() {
+    let folder = Folder::with(&[("a.esp", "import \"none.esp\";\n")]);
+    std::fs::write(folder.path("latin1.esp"), b"// caf\xe9\n").expect("a file can be written");
+    std::fs::create_dir(folder.path("folder.esp")).expect("a folder can be made");
+    folder.qj("check none.esp").assert().code(1).stderr_eq(str![[r#"
+error: cannot read `none.esp`: no such file or directory
+help: check the name and the folder you are in
+
+"#]]);
+    folder.qj("check folder.esp").assert().code(1).stderr_eq(str![[r#"
+error: cannot read `folder.esp`: it is a directory
+help: name a file in it
+
+"#]]);
+    folder.qj("check latin1.esp").assert().code(1).stderr_eq("error[E0101]: byte 0xe9 is not UTF-8\n...\n");
+    folder
+        .qj("check a.esp")
+        .assert()
+        .code(1)
+        .stderr_eq("error[E0209]: cannot read `none.esp`: no such file or directory\n...\n");
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let folder = Folder::with(&[]);
+    folder.qj("check").assert().code(2);
+    folder.qj("chekc a.esp").assert().code(2).stderr_eq("...\n[..]'check'[..]\n...\n");
+    folder.qj("explain E9999").assert().code(2).stderr_eq(str![[r#"
+error: there is no code `E9999`
+help: `qj explain` lists all codes
+
+"#]]);
+}
+
+#[test]
+fn explain_tells_about_each_code_it_lists() {
+    let folder = Folder::with(&[]);
+    let list = folder.qj("explain").output().expect("qj runs");
+    let list = String::from_utf8(list.stdout).expect("the list is text");
+    assert!(list.lines().count() > 50, "{list}");
+    folder.qj("explain e0405").assert().success().stdout_eq("...\n[..]channel[..]\n...\n");
+}
+
+#[test]
+fn fmt_rewrites_in_place_or_through_a_pipe_and_only_complete_files() {
+    let untidy = "channel c:int external in;process p{out(c,1);}";
+    let tidy = "channel c: int external in;\nprocess p { out(c, 1); }\n";
+    let folder = Folder::with(&[("a.esp", untidy), ("wrong.esp", "process {")]);
+    folder.qj("fmt").stdin(untidy).assert().success().stdout_eq(tidy);
+    folder.qj("fmt --check a.esp").assert().code(1).stderr_eq("a.esp is not formatted; run `qj fmt a.esp`\n");
+    folder.qj("fmt a.esp").assert().success().stdout_eq("");
+    assert_eq!(std::fs::read_to_string(folder.path("a.esp")).expect("the file is there"), tidy);
+    folder.qj("fmt --check a.esp").assert().success();
+    folder.qj("fmt wrong.esp").assert().code(1).stdout_eq("");
+    assert_eq!(std::fs::read_to_string(folder.path("wrong.esp")).expect("the file is there"), "process {");
+    let left = std::fs::read_dir(folder.path("")).expect("the folder is there").count();
+    assert_eq!(left, 2, "nothing is left beside the files");
+}
+
+#[test]
+fn graph_draws_every_process_and_channel() {
+    let folder = Folder::with(&[("a.esp", RIGHT)]);
+    folder.qj("graph a.esp -o a.svg").assert().success().stdout_eq("");
+    let picture = std::fs::read_to_string(folder.path("a.svg")).expect("the picture is there");
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+    for word in ["<title>process p</title>", "<title>channel c(int) external in</title>", "class=\"arrow\""] {
+        assert!(picture.contains(word), "{word} is missing in {picture}");
+    }
+    folder.qj("graph a.esp").assert().success().stdout_eq(picture);
+    folder.qj("graph a.esp -o none/a.svg").assert().code(2).stderr_eq(str![[r#"
+error: cannot write `none/a.svg`: no such file or directory
+
+"#]]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_qj_in_peace() {
+    let folder = Folder::with(&[]);
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let mut command = std::process::Command::new(snapbox::cmd::cargo_bin!("qj"));
+    let child = command.current_dir(folder.path("")).arg("man").stdout(writer).stderr(std::process::Stdio::piped());
+    let output = child.spawn().expect("qj runs").wait_with_output().expect("qj ends");
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn documents_name_every_command() {
+    let folder = Folder::with(&[]);
+    let help = String::from_utf8(folder.qj("--help").output().expect("qj runs").stdout).expect("help is text");
+    let man = String::from_utf8(folder.qj("man").output().expect("qj runs").stdout).expect("the page is text");
+    let bash = String::from_utf8(folder.qj("completions bash").output().expect("qj runs").stdout).expect("text");
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.contains(&"check"), "{help}");
+    for command in commands {
+        assert!(man.contains(&format!(".SH \"QJ {}\"", command.to_uppercase())), "{command} is not in the page");
+        assert!(bash.contains(command), "{command} is not completed");
+        folder.qj(&format!("{command} --help")).assert().success().stdout_eq("...\nExamples:\n...\n");
+    }
+}

@@ -1,0 +1,120 @@
+//! Program files and their imports, read from disk for the compiler. Knows nothing of what they hold.
+
+use crate::files::read_bytes;
+use crate::trouble::Trouble;
+use quaject_esp::{File, Loader, Source};
+use quaject_esp_syntax::span::FileId;
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+
+/// Reads imports relative to the file that names them.
+pub struct Disk {
+    /// The folder of each file, by its id: the first ones, then the others in the order they were loaded.
+    folders: Vec<PathBuf>,
+    /// Names the compiler has seen.
+    known: HashSet<String>,
+    /// Where bytes come from.
+    origin: Origin,
+}
+
+enum Origin {
+    Disk,
+    /// By name.
+    Recording(HashMap<String, String>),
+}
+
+/// Reads a program's root file and its separate fast paths, and makes the loader for their imports. A root `-` is
+/// standard input.
+pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk), Trouble> {
+    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), origin: Origin::Disk };
+    let root = disk.open(root)?;
+    let fast_paths = fast_paths.iter().map(|path| disk.open(path)).collect::<Result<_, _>>()?;
+    Ok((Source { root, fast_paths }, disk))
+}
+
+/// A program whose files, the root first, have been read before.
+pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
+    let (name, text) = files.first()?;
+    let origin = Origin::Recording(files.iter().cloned().collect());
+    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), origin };
+    disk.known.insert(name.clone());
+    disk.folders.push(Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default());
+    let root = File { name: name.clone(), bytes: text.clone().into_bytes() };
+    Some((Source { root, fast_paths: Vec::new() }, disk))
+}
+
+impl Disk {
+    fn open(&mut self, path: &Path) -> Result<File, Trouble> {
+        let bytes = read_bytes(path)?;
+        let path = normal(path);
+        Ok(File { name: self.note(&path), bytes })
+    }
+
+    /// Notes where a file lies, unless that is known; returns its name.
+    fn note(&mut self, path: &Path) -> String {
+        let name = if path.as_os_str() == "-" { "<stdin>".to_string() } else { path.display().to_string() };
+        if self.known.insert(name.clone()) {
+            self.folders.push(path.parent().map(Path::to_path_buf).unwrap_or_default());
+        }
+        name
+    }
+}
+
+impl Loader for Disk {
+    fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String> {
+        let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
+        let path = normal(&folder.join(path));
+        let bytes = match &self.origin {
+            Origin::Disk => read_bytes(&path).map_err(|trouble| match trouble.cause.split_once("`: ") {
+                // The compiler names the file itself.
+                Some((_, reason)) => reason.to_string(),
+                None => trouble.cause,
+            })?,
+            Origin::Recording(files) => match files.get(&path.display().to_string()) {
+                Some(text) => text.clone().into_bytes(),
+                None => return Err("it is not in the recording".to_string()),
+            },
+        };
+        Ok((self.note(&path), bytes))
+    }
+}
+
+/// A path without `.` and `x/..`, so that a file has one name however it is reached.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => match normal.components().next_back() {
+                Some(Component::Normal(_)) => {
+                    normal.pop();
+                }
+                Some(Component::RootDir) => {}
+                Some(Component::ParentDir | Component::CurDir | Component::Prefix(_)) | None => normal.push(".."),
+            },
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => normal.push(component),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal;
+    use std::path::Path;
+
+    #[test]
+    fn a_file_has_one_name_however_it_is_reached() {
+        for (written, name) in [
+            ("a.esp", "a.esp"),
+            ("./a.esp", "a.esp"),
+            ("x/../a.esp", "a.esp"),
+            ("x/./y/../../a.esp", "a.esp"),
+            ("../a.esp", "../a.esp"),
+            ("../../x/../a.esp", "../../a.esp"),
+            ("/../a.esp", "/a.esp"),
+        ] {
+            assert_eq!(normal(Path::new(written)), Path::new(name), "{written}");
+        }
+    }
+}

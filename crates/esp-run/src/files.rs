@@ -1,0 +1,142 @@
+//! Whole files: read with a limit and a reason, written completely or not at all.
+
+use crate::trouble::{Trouble, reason};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Longest text that is read: places in it are 32-bit numbers.
+pub const LONGEST_TEXT: u64 = 1 << 30;
+
+/// Reads a whole file; `-` is standard input.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Trouble> {
+    let mut bytes = Vec::new();
+    let (name, outcome) = if path.as_os_str() == "-" {
+        ("standard input".to_string(), io::stdin().lock().take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
+    } else {
+        let outcome = File::open(path).and_then(|file| {
+            if file.metadata()?.is_dir() {
+                return Err(io::Error::from(io::ErrorKind::IsADirectory));
+            }
+            file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)
+        });
+        (path.display().to_string(), outcome)
+    };
+    if let Err(error) = outcome {
+        let trouble = Trouble::new(format!("cannot read `{name}`: {}", why(&error)));
+        return Err(match error.kind() {
+            io::ErrorKind::IsADirectory => trouble.help("name a file in it"),
+            io::ErrorKind::NotFound => trouble.help("check the name and the folder you are in"),
+            _ => trouble,
+        });
+    }
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(Trouble::new(format!("cannot read `{name}`: it is longer than {LONGEST_TEXT} bytes"))
+            .help("split it and `import` the parts"));
+    }
+    Ok(bytes)
+}
+
+/// Reads a text; `-` is standard input.
+pub fn read_text(path: &Path) -> Result<String, Trouble> {
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Trouble::new(format!("`{}` is not UTF-8: see line {line}, byte {valid} of the file", path.display()))
+            .help("save the file as UTF-8; other bytes are written as escapes, as in \"\\xff\"")
+    })
+}
+
+/// The reason of an error, with the kinds that the standard library words differently on each system in one wording.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => "it is a directory".to_string(),
+        _ => reason(error),
+    }
+}
+
+/// A file that appears under its name when it is complete, and not before. Dropped before that, it leaves nothing.
+pub struct NewFile {
+    path: PathBuf,
+    target: Target,
+}
+
+enum Target {
+    /// Beside the place where it will stand.
+    Beside(io::BufWriter<tempfile::NamedTempFile>),
+    /// A device or pipe, which cannot be replaced.
+    Direct(io::BufWriter<File>),
+}
+
+impl NewFile {
+    /// Begins a file.
+    pub fn create(path: &Path) -> Result<NewFile, Trouble> {
+        NewFile::begin(path)
+            .map_err(|error| Trouble::new(format!("cannot write `{}`: {}", path.display(), why(&error))))
+    }
+
+    fn begin(path: &Path) -> io::Result<NewFile> {
+        // Through a symbolic link the file it names is replaced, not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let target = match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            Ok(metadata) if !metadata.is_file() => Target::Direct(io::BufWriter::new(File::create(&path)?)),
+            old => {
+                let folder = match path.parent() {
+                    Some(folder) if !folder.as_os_str().is_empty() => folder,
+                    Some(_) | None => Path::new("."),
+                };
+                let mut builder = tempfile::Builder::new();
+                let permissions = match old {
+                    Ok(metadata) => metadata.permissions(),
+                    Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o666),
+                };
+                // As for any new file, the user's mask applies.
+                builder.prefix(".qj-").permissions(permissions);
+                Target::Beside(io::BufWriter::new(builder.tempfile_in(folder)?))
+            }
+        };
+        Ok(NewFile { path, target })
+    }
+
+    /// Gives the complete file its name.
+    pub fn finish(self) -> Result<(), Trouble> {
+        let NewFile { path, target } = self;
+        let outcome = match target {
+            Target::Direct(mut file) => file.flush(),
+            Target::Beside(file) => file
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+                .and_then(|file| file.persist(&path).map(|_| ()).map_err(|error| error.error)),
+        };
+        outcome.map_err(|error| Trouble::file("write", path.display(), &error))
+    }
+
+    /// Where the file will stand.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.target {
+            Target::Beside(file) => file.write(bytes),
+            Target::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::Beside(file) => file.flush(),
+            Target::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// Writes a whole file.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(bytes).map_err(|error| Trouble::file("write", path.display(), &error))?;
+    file.finish()
+}
