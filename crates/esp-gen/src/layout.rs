@@ -165,7 +165,7 @@ pub fn int_type(types: &TypeTable, ty: TypeId) -> Option<IntType> {
 
 /// The binary interface of a program generated in the sans-IO style and loaded as a shared library.
 ///
-/// The library exports one symbol, [`Abi::symbol`], of the C type `esp_program` (see `quaject/esp.h`), which holds
+/// The library exports one symbol, [`Abi::symbol`], of the C type `esp_library` (see `quaject/esp.h`), which holds
 /// the size of the state, the functions `init`, `step`, `fault` and `place`, and sizes to check. The loader:
 ///
 /// 1. allocates `state_size` bytes aligned to 16 and calls `init(state)`;

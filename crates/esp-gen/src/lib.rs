@@ -2,6 +2,7 @@
 //! [`layout`] says how values lie in C memory.
 #![forbid(unsafe_code)]
 
+pub mod c;
 pub mod layout;
 
 /// The run-time header that generated C includes as `quaject/esp.h`.

@@ -49,18 +49,18 @@ typedef enum esp_fault_code {
 } esp_fault_code;
 
 /* Where something stands in the source: `file` indexes the program's file names, `line` and `column` count from 1. */
-typedef struct esp_place {
+typedef struct esp_location {
     uint16_t file;
     uint16_t column;
     uint32_t line;
     int32_t channel; /* -1: none */
-} esp_place;
+} esp_location;
 
 /* A fault: which instance, where, what. For a deadlock the instance is the first that is stuck. */
 typedef struct esp_fault_report {
     uint32_t code; /* esp_fault_code */
     esp_pid instance;
-    esp_place place;
+    esp_location place;
 } esp_fault_report;
 
 /* Messages the world offers on one channel, oldest first, and whether it closes the channel after them. */
@@ -90,7 +90,7 @@ typedef struct esp_output_head {
 typedef void esp_trace_function(void *user, char kind, uint32_t i, uint32_t b, uint32_t j, uint32_t b2);
 
 /* What a shared library made of a program in the sans-IO style exports. */
-typedef struct esp_program {
+typedef struct esp_library {
     uint32_t abi; /* ESP_ABI */
     uint32_t instances;
     uint32_t sources;
@@ -100,12 +100,12 @@ typedef struct esp_program {
     esp_status (*step)(void *state, const esp_source *sources, esp_output_head *output, esp_time now);
     esp_fault_report (*fault)(const void *state);
     /* Where an instance waits; line 0 if it does not. */
-    esp_place (*place)(const void *state, esp_pid instance);
+    esp_location (*place)(const void *state, esp_pid instance);
     /* After a deadlock: whether the instance is one of those that are stuck. */
     bool (*stuck)(const void *state, esp_pid instance);
     /* Null unless generated with traces. */
     void (*trace)(void *state, esp_trace_function *function, void *user);
-} esp_program;
+} esp_library;
 
 #ifdef __cplusplus
 }
@@ -119,6 +119,13 @@ typedef struct esp_program {
 #define ESP_ASSERT(name, condition) static_assert(condition, #name)
 #else
 #define ESP_ASSERT(name, condition) typedef char ESP_CONCAT(esp_assert_, name)[(condition) ? 1 : -1]
+#endif
+
+/* With ESP_OPTIONAL_EXTERNS, extern functions may be left undefined; calling one is then the fault `extern`. */
+#ifdef ESP_OPTIONAL_EXTERNS
+#define ESP_MISSING(function) (!(function))
+#else
+#define ESP_MISSING(function) 0
 #endif
 
 /* Sizes and offsets are asserted where 64-bit integers are aligned naturally. */

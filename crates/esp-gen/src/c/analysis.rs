@@ -1,0 +1,675 @@
+//! Decides where each value and slot of a process lives: in a local of the generated function, or, if it must
+//! survive a wait, in the instance's frame. Versions of one variable share a home when they are never alive at once,
+//! so that a loop does not copy. Knows the flow IR; knows no C.
+
+use quaject_esp_ir::ir::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a value lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// A local, named after this value.
+    Local(Value),
+    /// A member of the frame, named after this value.
+    Frame(Value),
+    /// Nowhere: written out at each use.
+    Constant(i128),
+    /// Nowhere: the instance's number.
+    OwnId,
+}
+
+/// Where a slot lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlotHome {
+    /// A local.
+    Local,
+    /// A member of the frame.
+    Frame,
+}
+
+/// Slots larger than this many bytes live in the frame even if no wait needs them, so that the stack stays small.
+const LARGEST_LOCAL_BYTES: u64 = 128;
+
+/// The homes of one body, and which of its blocks run where.
+pub(crate) struct Homes {
+    /// By value.
+    pub(crate) values: Vec<Home>,
+    /// By slot.
+    pub(crate) slots: Vec<SlotHome>,
+    /// Blocks reached from the entry without entering a region, in ascending order.
+    pub(crate) main: Vec<BlockId>,
+}
+
+/// What liveness counts: values, and parts of slots.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Unit {
+    Value(Value),
+    /// A top-level field of a record, or unit 0 of any other slot.
+    Slot(SlotId, u32),
+}
+
+type Set = BTreeSet<Unit>;
+
+struct Analysis<'a> {
+    body: &'a Body,
+    types: &'a TypeTable,
+}
+
+/// The blocks of the region that begins here, in ascending order.
+pub(crate) fn region_blocks(body: &Body, entry: BlockId) -> Vec<BlockId> {
+    reachable(body, entry)
+}
+
+fn reachable(body: &Body, entry: BlockId) -> Vec<BlockId> {
+    let mut seen = BTreeSet::from([entry]);
+    let mut work = vec![entry];
+    while let Some(block) = work.pop() {
+        for next in successors(&body.blocks[block.0 as usize].terminator) {
+            if seen.insert(next) {
+                work.push(next);
+            }
+        }
+    }
+    seen.into_iter().collect()
+}
+
+/// Where control goes from a block without entering regions.
+fn successors(terminator: &Terminator) -> Vec<BlockId> {
+    match terminator {
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge.to],
+        Terminator::Branch { then, otherwise, .. } => vec![then.to, otherwise.to],
+        Terminator::Switch { cases, default, .. } => {
+            cases.iter().map(|(_, edge)| edge.to).chain([default.to]).collect()
+        }
+        Terminator::Wait(wait) => wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect(),
+        Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => Vec::new(),
+    }
+}
+
+/// The edges with arguments that leave a block.
+pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
+    match terminator {
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Branch { then, otherwise, .. } => vec![then, otherwise],
+        Terminator::Switch { cases, default, .. } => cases.iter().map(|(_, edge)| edge).chain([default]).collect(),
+        Terminator::Wait(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => Vec::new(),
+    }
+}
+
+/// The values and slots a block's instructions and terminator touch, read or written.
+fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+    let block = &body.blocks[block.0 as usize];
+    for instruction in &block.instructions {
+        let mut access = Access::default();
+        access.op(&instruction.op);
+        access.touched(values, slots);
+    }
+    let mut access = Access::default();
+    access.terminator(&block.terminator);
+    access.touched(values, slots);
+}
+
+/// What an instruction reads and writes.
+#[derive(Default)]
+struct Access<'a> {
+    values: Vec<Value>,
+    reads: Vec<&'a Place>,
+    writes: Vec<&'a Place>,
+}
+
+impl<'a> Access<'a> {
+    fn touched(&self, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+        values.extend(&self.values);
+        for place in self.reads.iter().chain(&self.writes) {
+            match place.base {
+                Base::Slot(slot) => {
+                    slots.insert(slot);
+                }
+                Base::Object(value) => {
+                    values.insert(value);
+                }
+            }
+        }
+    }
+
+    fn path(&mut self, place: &'a Place) {
+        if let Base::Object(value) = place.base {
+            self.values.push(value);
+        }
+        for step in &place.path {
+            match step {
+                Step::Element(value) => self.values.push(*value),
+                Step::Field(_) | Step::Payload(_) => {}
+            }
+        }
+    }
+
+    fn read(&mut self, place: &'a Place) {
+        self.path(place);
+        self.reads.push(place);
+    }
+
+    fn write(&mut self, place: &'a Place) {
+        self.path(place);
+        self.writes.push(place);
+    }
+
+    fn operand(&mut self, operand: &'a Operand) {
+        match operand {
+            Operand::Value(value) => self.values.push(*value),
+            Operand::Place(place) => self.read(place),
+        }
+    }
+
+    fn op(&mut self, op: &'a Op) {
+        match op {
+            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
+            Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
+                self.values.push(*a);
+            }
+            Op::Binary(_, a, b) => self.values.extend([*a, *b]),
+            Op::Load(place) | Op::Tag(place) | Op::Length(place) => self.read(place),
+            Op::Store(place, value) => {
+                self.values.push(*value);
+                self.write(place);
+            }
+            Op::Copy { to, from } => {
+                self.read(from);
+                self.write(to);
+            }
+            Op::SetBytes(place, _) | Op::SetTag(place, _) => self.write(place),
+            Op::Fill(place, operand) => {
+                self.operand(operand);
+                self.write(place);
+            }
+            Op::SetLength(place, value) => {
+                self.values.push(*value);
+                self.read(place);
+                self.write(place);
+            }
+            Op::CopySlice { to, from, start, end } => {
+                self.values.extend(start.iter().chain(end));
+                self.read(from);
+                self.write(to);
+            }
+            Op::StoreSlice { to, start, end, from } => {
+                self.values.extend(start.iter().chain(end));
+                self.read(from);
+                self.read(to);
+                self.write(to);
+            }
+            Op::Append { to, from } => {
+                self.read(from);
+                self.read(to);
+                self.write(to);
+            }
+            Op::LoadNumber { from, offset, .. } | Op::LoadBits { from, offset, .. } => {
+                self.values.push(*offset);
+                self.read(from);
+            }
+            Op::StoreNumber { to, offset, value, .. } | Op::StoreBits { to, offset, value, .. } => {
+                self.values.extend([*offset, *value]);
+                self.read(to);
+                self.write(to);
+            }
+            Op::Equal(a, b) => {
+                self.operand(a);
+                self.operand(b);
+            }
+            Op::CallFunction { arguments, to, .. } => {
+                arguments.iter().for_each(|argument| self.operand(argument));
+                to.iter().for_each(|place| self.write(place));
+            }
+            Op::CallExtern { arguments, to, .. } => {
+                // A mutable argument may be written in part, so that it is read, too, as far as liveness goes.
+                arguments.iter().for_each(|argument| self.operand(argument));
+                to.iter().for_each(|place| self.write(place));
+            }
+            Op::Retain(operand) | Op::Release(operand) => self.operand(operand),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &'a Pattern) {
+        match pattern {
+            Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
+            Pattern::Equal(operand) => self.operand(operand),
+            Pattern::Tag(_, inner) => inner.iter().for_each(|inner| self.pattern(inner)),
+            Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| self.pattern(part)),
+        }
+    }
+
+    fn terminator(&mut self, terminator: &'a Terminator) {
+        match terminator {
+            Terminator::Jump(edge) | Terminator::Yield(edge) => self.values.extend(&edge.arguments),
+            Terminator::Branch { condition, then, otherwise } => {
+                self.values.push(*condition);
+                self.values.extend(then.arguments.iter().chain(&otherwise.arguments));
+            }
+            Terminator::Switch { value, cases, default } => {
+                self.values.push(*value);
+                cases.iter().for_each(|(_, edge)| self.values.extend(&edge.arguments));
+                self.values.extend(&default.arguments);
+            }
+            Terminator::Wait(wait) => {
+                for branch in &wait.branches {
+                    if let Guard::Value(value) = branch.guard {
+                        self.values.push(value);
+                    }
+                    match &branch.operation {
+                        Operation::In { patterns, .. } => patterns.iter().for_each(|pattern| self.pattern(pattern)),
+                        Operation::Out { payload: Payload::Ready(parts), .. } => {
+                            parts.iter().for_each(|part| self.operand(&part.operand));
+                        }
+                        Operation::Out { payload: Payload::Region(_), .. } => {}
+                        Operation::After { amount, .. } => self.values.push(*amount),
+                    }
+                }
+            }
+            Terminator::Return(operand) => self.operand(operand),
+            Terminator::Result(parts) => parts.iter().for_each(|part| self.operand(&part.operand)),
+            Terminator::Exit(value) => self.values.push(*value),
+            Terminator::End | Terminator::Fault(_) => {}
+        }
+    }
+}
+
+/// The regions of a wait.
+pub(crate) fn regions(wait: &Wait) -> Vec<BlockId> {
+    let mut entries = Vec::new();
+    for branch in &wait.branches {
+        if let Guard::Region(block) = branch.guard {
+            entries.push(block);
+        }
+        match &branch.operation {
+            Operation::In { condition, .. } => entries.extend(condition),
+            Operation::Out { payload: Payload::Region(block), .. } => entries.push(*block),
+            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
+        }
+    }
+    entries
+}
+
+fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
+    match pattern {
+        Pattern::Bind(Bind::Slot(slot)) => slots.push(*slot),
+        Pattern::Bind(Bind::Parameter(_))
+        | Pattern::Any
+        | Pattern::Constant(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Equal(_) => {}
+        Pattern::Tag(_, inner) => inner.iter().for_each(|inner| bound_slots(inner, slots)),
+        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, slots)),
+    }
+}
+
+impl Analysis<'_> {
+    fn units(&self, slot: SlotId) -> u32 {
+        match self.types.get(self.body.slots[slot.0 as usize].ty) {
+            Type::Record(id) => self.types.aggregate(*id).parts.len().max(1) as u32,
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Array { .. }
+            | Type::Union(_)
+            | Type::Boxed(_) => 1,
+        }
+    }
+
+    /// The units a place touches: one field, or the whole slot.
+    fn place_units(&self, place: &Place) -> Vec<Unit> {
+        let Base::Slot(slot) = place.base else { return Vec::new() };
+        match (self.units(slot), place.path.first()) {
+            (count, Some(Step::Field(field))) if count > 1 => vec![Unit::Slot(slot, *field)],
+            (count, Some(Step::Field(_) | Step::Element(_) | Step::Payload(_)) | None) => {
+                (0..count).map(|unit| Unit::Slot(slot, unit)).collect()
+            }
+        }
+    }
+
+    /// Whether writing to the place replaces all of its units' contents.
+    fn covers(&self, place: &Place, op: &Op) -> bool {
+        let depth = match place.base {
+            Base::Slot(slot) => usize::from(self.units(slot) > 1),
+            Base::Object(_) => return false,
+        };
+        let replaces = match op {
+            Op::Store(..)
+            | Op::Copy { .. }
+            | Op::SetBytes(..)
+            | Op::Fill(..)
+            | Op::SetTag(..)
+            | Op::CopySlice { .. }
+            | Op::CallFunction { .. }
+            | Op::CallExtern { .. } => true,
+            Op::SetLength(..)
+            | Op::StoreSlice { .. }
+            | Op::Append { .. }
+            | Op::StoreNumber { .. }
+            | Op::StoreBits { .. }
+            | Op::Constant(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Convert(_)
+            | Op::Load(_)
+            | Op::Tag(_)
+            | Op::Length(_)
+            | Op::LoadNumber { .. }
+            | Op::LoadBits { .. }
+            | Op::Equal(..)
+            | Op::OwnId
+            | Op::InstanceOf(..)
+            | Op::ReplicaNumber(_)
+            | Op::Allocate(_)
+            | Op::IsUnique(_)
+            | Op::FreeObjects(_)
+            | Op::Retain(_)
+            | Op::Release(_)
+            | Op::Mark(_) => false,
+        };
+        replaces && place.path.len() <= depth && place.path.iter().all(|step| matches!(step, Step::Field(_)))
+    }
+
+    fn apply(&self, access: &Access<'_>, live: &mut Set) {
+        live.extend(access.values.iter().map(|value| Unit::Value(*value)));
+        for place in &access.reads {
+            live.extend(self.place_units(place));
+        }
+    }
+
+    /// What must survive while an instance waits here, beyond what its continuations need.
+    fn waiting(&self, wait: &Wait) -> Set {
+        let mut live = Set::new();
+        for branch in &wait.branches {
+            let mut access = Access::default();
+            match &branch.operation {
+                Operation::In { patterns, .. } => {
+                    patterns.iter().for_each(|pattern| access.pattern(pattern));
+                    let mut slots = Vec::new();
+                    patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+                    for slot in slots {
+                        live.extend((0..self.units(slot)).map(|unit| Unit::Slot(slot, unit)));
+                    }
+                }
+                Operation::Out { payload: Payload::Ready(parts), .. } => {
+                    for part in parts {
+                        match &part.operand {
+                            // Parked beside the frame while it waits, unless it lives there anyway.
+                            Operand::Value(_) => {}
+                            Operand::Place(place) => access.read(place),
+                        }
+                    }
+                }
+                Operation::Out { payload: Payload::Region(_), .. } | Operation::After { .. } => {}
+            }
+            self.apply(&access, &mut live);
+        }
+        for entry in regions(wait) {
+            let (outer, slots) = self.region_uses(entry);
+            live.extend(outer.into_iter().map(Unit::Value));
+            for slot in slots {
+                live.extend((0..self.units(slot)).map(|unit| Unit::Slot(slot, unit)));
+            }
+        }
+        live
+    }
+
+    /// Values of the outside and slots that a region touches.
+    fn region_uses(&self, entry: BlockId) -> (BTreeSet<Value>, BTreeSet<SlotId>) {
+        let (mut values, mut slots) = (BTreeSet::new(), BTreeSet::new());
+        let blocks = region_blocks(self.body, entry);
+        for block in &blocks {
+            touched(self.body, *block, &mut values, &mut slots);
+        }
+        for block in &blocks {
+            let block = &self.body.blocks[block.0 as usize];
+            for own in block.parameters.iter().chain(block.instructions.iter().filter_map(|i| i.result.as_ref())) {
+                values.remove(own);
+            }
+        }
+        (values, slots)
+    }
+
+    /// What is alive at the end of a block, before its terminator is counted.
+    fn live_out(&self, terminator: &Terminator, live_in: &[Set]) -> Set {
+        let mut live = Set::new();
+        for next in successors(terminator) {
+            live.extend(&live_in[next.0 as usize]);
+        }
+        live
+    }
+
+    fn terminator_uses(&self, terminator: &Terminator, live: &mut Set) {
+        let mut access = Access::default();
+        access.terminator(terminator);
+        self.apply(&access, live);
+        if let Terminator::Wait(wait) = terminator {
+            live.extend(self.waiting(wait));
+        }
+    }
+
+    fn instruction(&self, instruction: &Instruction, live: &mut Set) {
+        let mut access = Access::default();
+        access.op(&instruction.op);
+        if let Some(result) = instruction.result {
+            live.remove(&Unit::Value(result));
+        }
+        for place in &access.writes {
+            if self.covers(place, &instruction.op) {
+                for unit in self.place_units(place) {
+                    live.remove(&unit);
+                }
+            }
+        }
+        self.apply(&access, live);
+    }
+
+    fn solve(&self, blocks: &[BlockId]) -> Vec<Set> {
+        let mut live_in = vec![Set::new(); self.body.blocks.len()];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for id in blocks.iter().rev() {
+                let block = &self.body.blocks[id.0 as usize];
+                let mut live = self.live_out(&block.terminator, &live_in);
+                self.terminator_uses(&block.terminator, &mut live);
+                for instruction in block.instructions.iter().rev() {
+                    self.instruction(instruction, &mut live);
+                }
+                for parameter in &block.parameters {
+                    live.remove(&Unit::Value(*parameter));
+                }
+                if live != live_in[id.0 as usize] {
+                    live_in[id.0 as usize] = live;
+                    changed = true;
+                }
+            }
+        }
+        live_in
+    }
+}
+
+/// Representatives of values that share a home.
+struct Classes {
+    parent: Vec<u32>,
+}
+
+impl Classes {
+    fn find(&self, mut value: u32) -> u32 {
+        while self.parent[value as usize] != value {
+            value = self.parent[value as usize];
+        }
+        value
+    }
+}
+
+/// Homes of every value and slot of a body.
+pub(crate) fn homes(body: &Body, types: &TypeTable) -> Homes {
+    let analysis = Analysis { body, types };
+    let main = reachable(body, BlockId(0));
+    let live_in = analysis.solve(&main);
+    let mut framed = Set::new();
+    for id in &main {
+        let terminator = &body.blocks[id.0 as usize].terminator;
+        match terminator {
+            Terminator::Wait(wait) => {
+                framed.extend(analysis.live_out(terminator, &live_in));
+                framed.extend(analysis.waiting(wait));
+            }
+            Terminator::Yield(edge) => {
+                framed.extend(analysis.live_out(terminator, &live_in));
+                let target = &body.blocks[edge.to.0 as usize];
+                framed.extend(target.parameters.iter().map(|value| Unit::Value(*value)));
+            }
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => {}
+        }
+    }
+
+    let mut values: Vec<Option<Home>> = vec![None; body.values.len()];
+    for block in &body.blocks {
+        for instruction in &block.instructions {
+            if let Some(result) = instruction.result {
+                match instruction.op {
+                    Op::Constant(constant) => values[result.0 as usize] = Some(Home::Constant(constant)),
+                    Op::OwnId => values[result.0 as usize] = Some(Home::OwnId),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let classes = coalesce(&analysis, &main, &live_in, &values);
+    let mut framed_classes = BTreeSet::new();
+    for unit in &framed {
+        if let Unit::Value(value) = unit {
+            framed_classes.insert(classes.find(value.0));
+        }
+    }
+    let values = (0..body.values.len() as u32)
+        .map(|index| {
+            let class = classes.find(index);
+            values[index as usize].unwrap_or(match framed_classes.contains(&class) {
+                true => Home::Frame(Value(class)),
+                false => Home::Local(Value(class)),
+            })
+        })
+        .collect();
+    let slots = (0..body.slots.len() as u32)
+        .map(|index| {
+            let kept = framed.iter().any(|unit| matches!(unit, Unit::Slot(slot, _) if slot.0 == index));
+            let ty = body.slots[index as usize].ty;
+            let bytes = crate::layout::extent(types, ty, crate::layout::View::Program).size;
+            if kept || bytes > LARGEST_LOCAL_BYTES { SlotHome::Frame } else { SlotHome::Local }
+        })
+        .collect();
+    Homes { values, slots, main }
+}
+
+/// Homes of a body without waits: everything is local.
+pub(crate) fn local_homes(body: &Body) -> Homes {
+    let mut values: Vec<Home> = (0..body.values.len() as u32).map(|index| Home::Local(Value(index))).collect();
+    for block in &body.blocks {
+        for instruction in &block.instructions {
+            if let (Some(result), Op::Constant(constant)) = (instruction.result, &instruction.op) {
+                values[result.0 as usize] = Home::Constant(*constant);
+            }
+        }
+    }
+    Homes { values, slots: vec![SlotHome::Local; body.slots.len()], main: reachable(body, BlockId(0)) }
+}
+
+/// Joins parameters with the values that arrive in them, as long as no two of a class are alive at once.
+fn coalesce(analysis: &Analysis<'_>, main: &[BlockId], live_in: &[Set], fixed: &[Option<Home>]) -> Classes {
+    let body = analysis.body;
+    let mut pairs = Vec::new();
+    let mut candidates = BTreeSet::new();
+    for id in main {
+        for edge in edges(&body.blocks[id.0 as usize].terminator) {
+            let parameters = &body.blocks[edge.to.0 as usize].parameters;
+            for (parameter, argument) in parameters.iter().zip(&edge.arguments) {
+                let same_type = body.values[parameter.0 as usize].ty == body.values[argument.0 as usize].ty;
+                if parameter != argument && same_type && fixed[argument.0 as usize].is_none() {
+                    pairs.push((*parameter, *argument));
+                    candidates.extend([*parameter, *argument]);
+                }
+            }
+        }
+    }
+    let conflicts = conflicts(analysis, main, live_in, &candidates);
+    let mut classes = Classes { parent: (0..body.values.len() as u32).collect() };
+    let mut members: BTreeMap<u32, Vec<Value>> = candidates.iter().map(|value| (value.0, vec![*value])).collect();
+    for (parameter, argument) in pairs {
+        let (a, b) = (classes.find(parameter.0), classes.find(argument.0));
+        if a == b {
+            continue;
+        }
+        let clash = members[&a].iter().any(|x| members[&b].iter().any(|y| conflicts.contains(&ordered(*x, *y))));
+        if !clash {
+            let (keep, drop) = (a.min(b), a.max(b));
+            classes.parent[drop as usize] = keep;
+            let moved = members.remove(&drop).expect("every class root has members");
+            members.get_mut(&keep).expect("every class root has members").extend(moved);
+        }
+    }
+    classes
+}
+
+fn ordered(a: Value, b: Value) -> (Value, Value) {
+    (a.min(b), a.max(b))
+}
+
+/// Pairs of candidates of which one is defined while the other is alive.
+fn conflicts(
+    analysis: &Analysis<'_>,
+    main: &[BlockId],
+    live_in: &[Set],
+    candidates: &BTreeSet<Value>,
+) -> BTreeSet<(Value, Value)> {
+    let mut conflicts = BTreeSet::new();
+    let mut define = |value: Value, live: &Set| {
+        if candidates.contains(&value) {
+            for unit in live {
+                if let Unit::Value(other) = unit
+                    && *other != value
+                    && candidates.contains(other)
+                {
+                    conflicts.insert(ordered(value, *other));
+                }
+            }
+        }
+    };
+    for id in main {
+        let block = &analysis.body.blocks[id.0 as usize];
+        let mut live = analysis.live_out(&block.terminator, live_in);
+        analysis.terminator_uses(&block.terminator, &mut live);
+        for instruction in block.instructions.iter().rev() {
+            if let Some(result) = instruction.result {
+                define(result, &live);
+            }
+            analysis.instruction(instruction, &mut live);
+        }
+        // Parameters are written together, while everything alive at the entry is.
+        live.extend(block.parameters.iter().map(|value| Unit::Value(*value)));
+        for parameter in &block.parameters {
+            define(*parameter, &live);
+        }
+    }
+    conflicts
+}

@@ -1,0 +1,299 @@
+//! Functions that follow the structure of a type: counts of boxed parts, equality, copies between the world's form
+//! and the program's. Each is written only if something asks for it. Knows types; nothing of processes.
+
+use super::names::member;
+use super::plan::Plan;
+use crate::layout::{View, has_boxes};
+use quaject_esp_ir::ir::{PoolId, Type, TypeId};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// What a helper does to a value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Helper {
+    /// Adds one count to each boxed part.
+    Retain,
+    /// Removes one.
+    Release,
+    /// Compares by content; the left value has this form.
+    Equal(View),
+    /// Copies the program's form to the world's.
+    ToWorld,
+    /// Copies the world's form to the program's, taking objects.
+    FromWorld,
+    /// Whether the pools have the objects [`Helper::FromWorld`] will take.
+    Fits,
+    /// Adds up the objects needed, by pool.
+    Needs,
+}
+
+/// The helpers asked for so far.
+#[derive(Default)]
+pub(crate) struct Helpers {
+    wanted: RefCell<BTreeSet<(TypeId, Helper)>>,
+    pools: RefCell<BTreeSet<u32>>,
+}
+
+impl Helpers {
+    /// Asks for a helper, and gives its name.
+    pub(crate) fn want(&self, plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
+        self.wanted.borrow_mut().insert((ty, helper));
+        name(plan, helper, ty)
+    }
+
+    /// Asks for the function that takes an object.
+    pub(crate) fn want_pool(&self, pool: PoolId) {
+        self.pools.borrow_mut().insert(pool.0);
+    }
+
+    /// Declarations and definitions of everything asked for, also by the helpers themselves.
+    pub(crate) fn write(&self, plan: &Plan<'_>) -> (String, String) {
+        let mut written = BTreeSet::new();
+        let mut bodies = BTreeSet::new();
+        loop {
+            let next = self.wanted.borrow().iter().find(|entry| !written.contains(*entry)).copied();
+            let Some((ty, helper)) = next else { break };
+            let body = self.define(plan, helper, ty);
+            bodies.insert(((ty, helper), body));
+            written.insert((ty, helper));
+        }
+        let mut declarations = String::new();
+        let mut definitions = String::new();
+        for pool in self.pools.borrow().iter() {
+            definitions.push_str(&take(plan, PoolId(*pool)));
+        }
+        for ((ty, helper), body) in &bodies {
+            let head = signature(plan, *helper, *ty);
+            declarations.push_str(&format!("{head};\n"));
+            definitions.push_str(&format!("\n{head}\n{{\n{body}}}\n"));
+        }
+        (declarations, definitions)
+    }
+
+    fn define(&self, plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
+        let types = &plan.program.types;
+        let mut text = String::new();
+        match helper {
+            Helper::Fits => {
+                let needs = self.want(plan, Helper::Needs, ty);
+                text.push_str(&format!("    uint32_t need[{}] = {{0}};\n", plan.pools.len()));
+                text.push_str(&format!("    {needs}(need, v);\n"));
+                let conditions: Vec<String> = plan
+                    .pools
+                    .iter()
+                    .enumerate()
+                    .map(|(index, name)| format!("need[{index}] <= t->{name}.free"))
+                    .collect();
+                text.push_str(&format!("    return {};\n", conditions.join(" && ")));
+                return text;
+            }
+            Helper::Equal(_) => {}
+            Helper::Retain | Helper::Release | Helper::ToWorld | Helper::FromWorld | Helper::Needs => {
+                if matches!(helper, Helper::Retain | Helper::Release | Helper::FromWorld) {
+                    text.push_str("    (void)t;\n");
+                }
+            }
+        }
+        if let Helper::Equal(_) | Helper::ToWorld = helper {
+            text.push_str("    (void)t;\n");
+        }
+        match types.get(ty) {
+            Type::Boxed(pool) => self.define_boxed(plan, helper, *pool, &mut text),
+            Type::Record(id) => {
+                for (name, part) in &types.aggregate(*id).parts {
+                    let part = part.expect("fields have types");
+                    text.push_str(&self.part(plan, helper, part, &format!(".{}", member(name)), "    "));
+                }
+            }
+            Type::Array { length, element } => {
+                text.push_str("    uint32_t i;\n");
+                text.push_str(&format!("    for (i = 0; i < {length}u; i++) {{\n"));
+                text.push_str(&self.part(plan, helper, *element, ".at[i]", "        "));
+                text.push_str("    }\n");
+            }
+            Type::Union(id) => {
+                match helper {
+                    Helper::Equal(_) => text.push_str("    if (a->tag != b->tag) return false;\n"),
+                    Helper::ToWorld | Helper::FromWorld => text.push_str("    to->tag = v->tag;\n"),
+                    Helper::Retain | Helper::Release | Helper::Needs | Helper::Fits => {}
+                }
+                let subject = if let Helper::Equal(_) = helper { "a" } else { "v" };
+                text.push_str(&format!("    switch ({subject}->tag) {{\n"));
+                for (tag, (name, part)) in types.aggregate(*id).parts.iter().enumerate() {
+                    if let Some(part) = part {
+                        let inner = self.part(plan, helper, *part, &format!(".as.{}", member(name)), "        ");
+                        if !inner.is_empty() {
+                            text.push_str(&format!("    case {tag}:\n{inner}        break;\n"));
+                        }
+                    }
+                }
+                text.push_str("    default:\n        break;\n    }\n");
+            }
+            Type::Error | Type::Bool | Type::Int(_) | Type::Pid(_) | Type::Bytes { .. } => {
+                text.push_str(&self.part(plan, helper, ty, "", "    "));
+            }
+        }
+        if let Helper::Equal(_) = helper {
+            text.push_str("    return true;\n");
+        }
+        text
+    }
+
+    fn define_boxed(&self, plan: &Plan<'_>, helper: Helper, pool: PoolId, text: &mut String) {
+        let types = &plan.program.types;
+        let content = types.pool(pool).content;
+        let name = &plan.pools[pool.0 as usize];
+        match helper {
+            Helper::Retain => text.push_str(&format!("    t->{name}.count[v]++;\n")),
+            Helper::Release => {
+                text.push_str(&format!("    if (--t->{name}.count[v] != 0) return;\n"));
+                if has_boxes(types, content) {
+                    let release = self.want(plan, Helper::Release, content);
+                    let by_value = matches!(types.get(content), Type::Boxed(_));
+                    let address = if by_value { "" } else { "&" };
+                    text.push_str(&format!("    {release}(t, {address}t->{name}.content[v]);\n"));
+                }
+                text.push_str(&format!("    t->{name}.next[v] = t->{name}.first;\n"));
+                text.push_str(&format!("    t->{name}.first = v;\n    t->{name}.free++;\n"));
+                text.push_str("    t->freed = true;\n");
+            }
+            Helper::FromWorld => {
+                self.want_pool(pool);
+                text.push_str(&format!("    *to = {name}_take(t);\n"));
+                if has_boxes(types, content) {
+                    let copy = self.want(plan, Helper::FromWorld, content);
+                    text.push_str(&format!("    {copy}(t, &t->{name}.content[*to], v);\n"));
+                } else {
+                    text.push_str(&format!("    t->{name}.content[*to] = *v;\n"));
+                }
+            }
+            Helper::ToWorld => {
+                if has_boxes(types, content) {
+                    let copy = self.want(plan, Helper::ToWorld, content);
+                    text.push_str(&format!("    {copy}(t, to, &t->{name}.content[*v]);\n"));
+                } else {
+                    text.push_str(&format!("    *to = t->{name}.content[*v];\n"));
+                }
+            }
+            Helper::Needs => {
+                text.push_str(&format!("    need[{}]++;\n", pool.0));
+                if has_boxes(types, content) {
+                    let needs = self.want(plan, Helper::Needs, content);
+                    text.push_str(&format!("    {needs}(need, v);\n"));
+                } else {
+                    text.push_str("    (void)v;\n");
+                }
+            }
+            Helper::Equal(_) | Helper::Fits => unreachable!("boxed values are compared and measured by their parts"),
+        }
+    }
+
+    /// What the helper does with one part of a value; `path` leads to it.
+    fn part(&self, plan: &Plan<'_>, helper: Helper, ty: TypeId, path: &str, margin: &str) -> String {
+        let types = &plan.program.types;
+        let boxes = has_boxes(types, ty);
+        let at = |base: &str| if path.is_empty() { format!("(*{base})") } else { format!("{base}->{}", &path[1..]) };
+        match helper {
+            Helper::Retain | Helper::Release => {
+                if !boxes {
+                    return String::new();
+                }
+                let function = self.want(plan, helper, ty);
+                let address = if matches!(types.get(ty), Type::Boxed(_)) { "" } else { "&" };
+                format!("{margin}{function}(t, {address}{});\n", at("v"))
+            }
+            Helper::Needs => {
+                if !boxes {
+                    return String::new();
+                }
+                format!("{margin}{}(need, &{});\n", self.want(plan, helper, ty), at("v"))
+            }
+            Helper::ToWorld | Helper::FromWorld => {
+                if !boxes {
+                    return format!("{margin}{} = {};\n", at("to"), at("v"));
+                }
+                format!("{margin}{}(t, &{}, &{});\n", self.want(plan, helper, ty), at("to"), at("v"))
+            }
+            Helper::Equal(view) => {
+                format!("{margin}if (!({})) return false;\n", self.equal(plan, ty, &at("a"), &at("b"), view))
+            }
+            Helper::Fits => unreachable!("what fits is found from the needs of the parts"),
+        }
+    }
+
+    fn equal(&self, plan: &Plan<'_>, ty: TypeId, a: &str, b: &str, view: View) -> String {
+        let types = &plan.program.types;
+        match types.get(ty) {
+            Type::Error | Type::Bool | Type::Int(_) | Type::Pid(_) => format!("{a} == {b}"),
+            Type::Bytes { .. } => format!("{a}.length == {b}.length && esp_same({a}.data, {b}.data, {a}.length)"),
+            Type::Boxed(pool) => {
+                let name = &plan.pools[pool.0 as usize];
+                let content = types.pool(*pool).content;
+                let b = format!("t->{name}.content[{b}]");
+                match view {
+                    View::Program => self.equal(plan, content, &format!("t->{name}.content[{a}]"), &b, view),
+                    View::World => self.equal(plan, content, a, &b, view),
+                }
+            }
+            Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
+                let view = if has_boxes(types, ty) { view } else { View::Program };
+                format!("{}(t, &{a}, &{b})", self.want(plan, Helper::Equal(view), ty))
+            }
+        }
+    }
+}
+
+fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
+    let stem = match plan.program.types.get(ty) {
+        Type::Boxed(pool) => plan.pools[pool.0 as usize].clone(),
+        Type::Error
+        | Type::Bool
+        | Type::Int(_)
+        | Type::Pid(_)
+        | Type::Bytes { .. }
+        | Type::Array { .. }
+        | Type::Record(_)
+        | Type::Union(_) => plan.types[ty.0 as usize].clone(),
+    };
+    match helper {
+        Helper::Retain => format!("{stem}_retain"),
+        Helper::Release => format!("{stem}_release"),
+        Helper::Equal(View::Program) => format!("{stem}_equal"),
+        Helper::Equal(View::World) => format!("{stem}_equal_world"),
+        Helper::ToWorld => format!("{stem}_to_world"),
+        Helper::FromWorld => format!("{stem}_from_world"),
+        Helper::Fits => format!("{stem}_fits"),
+        Helper::Needs => format!("{stem}_needs"),
+    }
+}
+
+fn signature(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
+    let name = name(plan, helper, ty);
+    let own = &plan.types[ty.0 as usize];
+    let world = plan.world_type(ty);
+    let state = format!("{}_t", plan.prefix);
+    let by_value = matches!(plan.program.types.get(ty), Type::Boxed(_));
+    let subject = if by_value { format!("{own} v") } else { format!("const {own} *v") };
+    match helper {
+        Helper::Retain | Helper::Release => format!("static void {name}({state} *t, {subject})"),
+        Helper::Equal(View::Program) => format!("static bool {name}({state} *t, const {own} *a, const {own} *b)"),
+        Helper::Equal(View::World) => format!("static bool {name}({state} *t, const {world} *a, const {own} *b)"),
+        Helper::ToWorld => format!("static void {name}({state} *t, {world} *to, const {own} *v)"),
+        Helper::FromWorld => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
+        Helper::Fits => format!("static bool {name}({state} *t, const {world} *v)"),
+        Helper::Needs => format!("static void {name}(uint32_t *need, const {world} *v)"),
+    }
+}
+
+/// The function that takes the first free object of a pool that has one.
+fn take(plan: &Plan<'_>, pool: PoolId) -> String {
+    let name = &plan.pools[pool.0 as usize];
+    let data = plan.program.types.pool(pool);
+    let reference = if data.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
+    format!(
+        "\nESP_INLINE {reference} {name}_take({}_t *t)\n{{\n    {reference} v = t->{name}.first;\n    \
+         t->{name}.first = t->{name}.next[v];\n    t->{name}.free--;\n    t->{name}.count[v] = 1;\n    \
+         t->freed = true;\n    return v;\n}}\n",
+        plan.prefix
+    )
+}

@@ -1,0 +1,143 @@
+//! External interfaces: one C function per pattern of a channel. For a channel the world writes they build messages,
+//! for one the world reads they take them apart. Knows messages and patterns; nothing of processes.
+
+use super::code::{Code, Scope, c_string, literal};
+use super::faults::Faults;
+use super::helpers::Helpers;
+use super::names::member;
+use super::pattern::{binds, conditions, parts};
+use super::plan::Plan;
+use crate::layout::View;
+use quaject_esp_ir::ir::*;
+
+/// The interfaces of a channel.
+pub(crate) fn of_channel(plan: &Plan<'_>, channel: usize) -> Vec<usize> {
+    (0..plan.program.interfaces.len())
+        .filter(|index| plan.program.interfaces[*index].channel.0 as usize == channel)
+        .collect()
+}
+
+fn signature(plan: &Plan<'_>, face: usize, entry: &InterfaceEntry) -> String {
+    let parameters: Vec<String> = entry
+        .parameters
+        .iter()
+        .map(|(name, ty)| {
+            let by_value = plan.program.types.is_scalar(*ty);
+            let form = if by_value { "" } else { "const " };
+            let star = if by_value { " " } else { " *" };
+            format!("{form}{}{star}{}", plan.world_type(*ty), member(name))
+        })
+        .collect();
+    let parameters = if parameters.is_empty() { "void".to_string() } else { parameters.join(", ") };
+    format!("void {}{}{}({parameters})", plan.own, plan.interfaces[face], entry.name)
+}
+
+/// Declarations of an interface's functions.
+pub(crate) fn declare(plan: &Plan<'_>, face: usize) -> String {
+    let data = &plan.program.interfaces[face];
+    let name = format!("{}{}", plan.own, plan.interfaces[face]);
+    let direction = match plan.program.channels[data.channel.0 as usize].boundary {
+        Boundary::FromWorld => "Call an entry only while it is ready.",
+        Boundary::ToWorld | Boundary::Internal => "Yours to write.",
+    };
+    let mut text = format!("/* interface {}. {direction} */\nbool {name}IsReady(void);\n", data.name);
+    for entry in &data.entries {
+        text.push_str(&format!("{};\n", signature(plan, face, entry)));
+    }
+    text
+}
+
+/// The functions that build messages of a channel the world writes, from one slot that the program empties.
+pub(crate) fn define(plan: &Plan<'_>, channel: usize, face: usize) -> String {
+    let data = &plan.program.interfaces[face];
+    let name = &plan.channels[channel].name;
+    let mut text =
+        format!("\nbool {}{}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.own, plan.interfaces[face]);
+    for entry in &data.entries {
+        text.push_str(&format!("\n{}\n{{\n", signature(plan, face, entry)));
+        for (index, (pattern, ty)) in entry.patterns.iter().zip(&plan.program.channels[channel].payload).enumerate() {
+            build(plan, entry, pattern, *ty, &format!("{name}_offer.v{index}"), &mut text);
+        }
+        text.push_str(&format!("    {name}_offered = true;\n}}\n"));
+    }
+    text
+}
+
+fn build(plan: &Plan<'_>, entry: &InterfaceEntry, pattern: &Pattern, ty: TypeId, to: &str, text: &mut String) {
+    let types = &plan.program.types;
+    let ty = match types.get(ty) {
+        Type::Boxed(pool) => types.pool(*pool).content,
+        Type::Error
+        | Type::Bool
+        | Type::Int(_)
+        | Type::Pid(_)
+        | Type::Bytes { .. }
+        | Type::Array { .. }
+        | Type::Record(_)
+        | Type::Union(_) => ty,
+    };
+    match pattern {
+        Pattern::Any | Pattern::OwnId | Pattern::Equal(_) => {
+            text.push_str(&format!("    esp_zero(&{to}, sizeof {to});\n"));
+        }
+        Pattern::Bind(Bind::Parameter(index) | Bind::Slot(SlotId(index))) => {
+            let (name, ty) = &entry.parameters[*index as usize];
+            let star = if types.is_scalar(*ty) { "" } else { "*" };
+            text.push_str(&format!("    {to} = {star}{};\n", member(name)));
+        }
+        Pattern::Constant(constant) => {
+            text.push_str(&format!("    {to} = {};\n", literal(types, *constant, ty)));
+        }
+        Pattern::Bytes(bytes) => {
+            text.push_str(&format!("    {to}.length = {};\n", bytes.len()));
+            if !bytes.is_empty() {
+                text.push_str(&format!("    esp_copy({to}.data, {}, {});\n", c_string(bytes), bytes.len()));
+            }
+        }
+        Pattern::Tag(tag, inner) => {
+            text.push_str(&format!("    {to}.tag = {tag};\n"));
+            if let (Some(inner), Type::Union(id)) = (inner, types.get(ty)) {
+                let (name, part) = &types.aggregate(*id).parts[*tag as usize];
+                let part = part.expect("a tag with a pattern for its payload has one");
+                build(plan, entry, inner, part, &format!("{to}.as.{}", member(name)), text);
+            }
+        }
+        Pattern::Record(patterns) => {
+            if let Type::Record(id) = types.get(ty) {
+                for (pattern, (name, part)) in patterns.iter().zip(&types.aggregate(*id).parts) {
+                    let part = part.expect("fields have types");
+                    build(plan, entry, pattern, part, &format!("{to}.{}", member(name)), text);
+                }
+            }
+        }
+        Pattern::Array(patterns) => {
+            if let Type::Array { element, .. } = types.get(ty) {
+                for (index, pattern) in patterns.iter().enumerate() {
+                    build(plan, entry, pattern, *element, &format!("{to}.at[{index}]"), text);
+                }
+            }
+        }
+    }
+}
+
+/// Statements that hand a message `m` of a channel the world reads to the entry it matches.
+pub(crate) fn take_apart(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, channel: usize, face: usize) -> String {
+    let data = &plan.program.interfaces[face];
+    let mut code = Code::new(plan, faults, helpers, Scope::Function(0));
+    for entry in &data.entries {
+        let message = parts(&code, channel, "m", View::World);
+        let all = conditions(&mut code, &entry.patterns, &message);
+        let mut arguments = vec![String::new(); entry.parameters.len()];
+        for (bind, part) in binds(&code, &entry.patterns, &message) {
+            let (Bind::Parameter(index) | Bind::Slot(SlotId(index))) = bind;
+            let address = if plan.program.types.is_scalar(part.ty) { "" } else { "&" };
+            arguments[index as usize] = format!("{address}{}", part.text);
+        }
+        let test = if all.is_empty() { "{".to_string() } else { format!("if ({}) {{", all.join(" && ")) };
+        code.open(&test);
+        code.line(&format!("{}{}{}({});", plan.own, plan.interfaces[face], entry.name, arguments.join(", ")));
+        code.line("return;");
+        code.close("}");
+    }
+    code.text
+}

@@ -1,0 +1,127 @@
+//! The C back end: one freestanding C99 file and one header per program, process-based as in the ESP papers.
+//! All processes are one function of labels and jumps; an instance is a program counter and a frame of the values
+//! that must survive its waits. Knows nothing of how the C is compiled or run.
+//!
+//! ```text
+//!   analysis   which values survive a wait            matching   regions, and the search among several instances
+//!   plan       names, program counters, ends          process    blocks, waits, rendezvous
+//!   types      declarations of types                  schedule   ready list, turns, polling, rest, entry points
+//!   header     the program's header                   report     memory and bounds
+//! ```
+
+mod analysis;
+mod code;
+mod faults;
+mod header;
+mod helpers;
+mod interface;
+mod matching;
+mod names;
+mod pattern;
+mod plan;
+mod process;
+mod report;
+mod rest;
+mod schedule;
+mod types;
+
+pub use report::{ProcessReport, Report};
+
+use crate::layout::Abi;
+use quaject_esp_ir::ir::Program;
+
+/// What to generate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Prefix of every public name, so that several programs link together: `foo_t`, `foo_step`, `foo_c_ready`.
+    /// Without one they are `esp_t`, `esp_step`, `c_ready`.
+    pub prefix: Option<String>,
+    /// The header's file name, as the source includes it; the source has the same stem.
+    pub header_name: String,
+    /// How messages reach the program and leave it.
+    pub style: Style,
+    /// Whether debuggers and compilers see the ESP source.
+    pub lines: LineMarks,
+    /// Which arithmetic faults.
+    pub checks: Checks,
+    /// Whether choices can be watched.
+    pub trace: TraceMode,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            prefix: None,
+            header_name: "program.h".to_string(),
+            style: Style::Poll,
+            lines: LineMarks::Source,
+            checks: Checks::None,
+            trace: TraceMode::None,
+        }
+    }
+}
+
+/// How messages reach the program and leave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// The program calls C functions: `c_ready`, `c_take`, `c_put`.
+    Poll,
+    /// Interrupts call `esp_post_c`; the program takes from a ring. Output is as in [`Style::Poll`].
+    Post {
+        /// Messages in each ring, rounded up to a power of two.
+        ring: u32,
+    },
+    /// Messages go in and out through the arguments of `esp_step`; all state is in `esp_t`.
+    SansIo,
+}
+
+/// Whether `#line` leads debuggers and compilers to the ESP source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineMarks {
+    /// It does.
+    Source,
+    /// They see the C.
+    None,
+}
+
+/// Which arithmetic faults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checks {
+    /// Signed overflow, shift counts outside the width, layout stores that lose bits.
+    Overflow,
+    /// None: arithmetic wraps.
+    None,
+}
+
+/// Whether each choice is told to a callback.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceMode {
+    /// To the function set with `esp_trace`.
+    Callback,
+    /// Not at all; costs nothing.
+    None,
+}
+
+/// Generated C.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The C file.
+    pub source: String,
+    /// The header, to be written as [`Options::header_name`]; includes `quaject/esp.h`, which is
+    /// [`crate::RUNTIME_HEADER`].
+    pub header: String,
+    /// Memory and bounds.
+    pub report: Report,
+    /// How a loader talks to the program, if it was generated in the style [`Style::SansIo`].
+    pub abi: Abi,
+}
+
+/// Generates C for a program that the IR's verifier accepts.
+pub fn generate(program: &Program, options: &Options) -> Output {
+    let plan = plan::Plan::new(program, options);
+    let faults = faults::Faults::default();
+    let helpers = helpers::Helpers::default();
+    let header = header::write(&plan);
+    let source = schedule::write(&plan, &faults, &helpers);
+    Output { source, header, report: report::make(&plan), abi: Abi::of(program, &plan.prefix) }
+}

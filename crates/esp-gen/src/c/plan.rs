@@ -1,0 +1,484 @@
+//! What the C of a program is made of, before any text: names, program counters, who meets whom on each channel.
+//! Knows the flow IR and the homes of values; writes nothing.
+
+use super::analysis::{Home, Homes, SlotHome, homes, local_homes, regions};
+use super::names::Names;
+use super::{Options, Style};
+use crate::layout::has_boxes;
+use quaject_esp_ir::ir::*;
+use std::collections::BTreeMap;
+
+/// A channel operation as one end of a rendezvous.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct End {
+    pub(crate) process: usize,
+    /// Index into [`ProcessPlan::waits`].
+    pub(crate) wait: usize,
+    pub(crate) branch: usize,
+}
+
+/// One `in`, `out` or `alt`.
+pub(crate) struct WaitPlan {
+    pub(crate) block: BlockId,
+    /// Program counter while waiting; the next ones are those of the branches, ready to go on; then `else`.
+    pub(crate) pc: u32,
+    /// Whether something outside the instances can make it go on: it is tried again when the world is polled.
+    pub(crate) polled: bool,
+    /// Whether the branch to try first is remembered.
+    pub(crate) rotates: bool,
+    /// Whether some branch is not always open: the open ones are remembered.
+    pub(crate) masked: bool,
+    /// Whether a guard asks for free objects, so that it is evaluated again when their number changes.
+    pub(crate) retries: bool,
+    /// Whether its place in the queues of waiting instances matters.
+    pub(crate) stamped: bool,
+}
+
+/// One process.
+pub(crate) struct ProcessPlan {
+    /// C name of the frame, and prefix of labels and locals.
+    pub(crate) name: String,
+    pub(crate) homes: Homes,
+    pub(crate) waits: Vec<WaitPlan>,
+    pub(crate) yields: BTreeMap<BlockId, u32>,
+    pub(crate) start_pc: u32,
+    /// Number of the first instance.
+    pub(crate) base: u32,
+    pub(crate) replicas: u32,
+    /// Longest alt, in words of 32 branches.
+    pub(crate) mask_words: usize,
+    /// Most `after` branches in one alt.
+    pub(crate) deadlines: usize,
+}
+
+/// One channel.
+pub(crate) struct ChannelPlan {
+    pub(crate) name: String,
+    pub(crate) readers: Vec<End>,
+    pub(crate) writers: Vec<End>,
+    pub(crate) reader_instances: u32,
+    pub(crate) writer_instances: u32,
+}
+
+impl ChannelPlan {
+    /// Words of blocked bits for the waiting readers; none if there is at most one.
+    pub(crate) fn reader_words(&self) -> u32 {
+        if self.reader_instances > 1 { self.reader_instances.div_ceil(32) } else { 0 }
+    }
+
+    /// Words of blocked bits for the waiting writers; none if there is at most one.
+    pub(crate) fn writer_words(&self) -> u32 {
+        if self.writer_instances > 1 { self.writer_instances.div_ceil(32) } else { 0 }
+    }
+}
+
+/// Everything the writers of C text share.
+pub(crate) struct Plan<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) options: &'a Options,
+    pub(crate) processes: Vec<ProcessPlan>,
+    pub(crate) functions: Vec<(String, Homes)>,
+    pub(crate) channels: Vec<ChannelPlan>,
+    pub(crate) pools: Vec<String>,
+    pub(crate) interfaces: Vec<String>,
+    pub(crate) instances: u32,
+    /// Prefix of public functions and types, `esp` by default.
+    pub(crate) prefix: String,
+    /// Prefix of the program's own names: empty by default, else the prefix and `_`.
+    pub(crate) own: String,
+    /// C names of types, by id; empty for those without one.
+    pub(crate) types: Vec<String>,
+    /// The same for the world's form of those that hold boxed parts.
+    world_types: Vec<String>,
+}
+
+fn branch_channel(branch: &Branch) -> Option<(ChannelId, Direction)> {
+    match &branch.operation {
+        Operation::In { channel, .. } => Some((*channel, Direction::In)),
+        Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
+        Operation::After { .. } => None,
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(program: &'a Program, options: &'a Options) -> Plan<'a> {
+        let mut names = Names::new();
+        let prefix = options.prefix.clone().unwrap_or_else(|| "esp".to_string());
+        let own = options.prefix.as_ref().map(|prefix| format!("{prefix}_")).unwrap_or_default();
+        for word in [
+            "t", "io", "now", "self", "from", "to", "left", "turns", "head", "tail", "where", "polling", "dispatch",
+            "enter", "idle", "rest", "poll", "pc", "ready", "left_", "bind", "next", "result", "branch", "found",
+            "input", "output", "status", "stamp", "stuck", "carry_on", "finished", "faulted", "later", "moved",
+        ] {
+            names.reserve(word);
+        }
+        let (types, world_types) = type_names(program, &own, &mut names);
+        let channels = program.channels.iter().map(|channel| names.claim(&channel.name)).collect::<Vec<_>>();
+        let pools = program.types.pools().iter().map(|pool| names.claim(&format!("{}_pool", pool.name))).collect();
+        let functions = program
+            .functions
+            .iter()
+            .map(|function| (names.claim(&format!("fn_{}", function.name)), local_homes(&function.body)))
+            .collect();
+        let interfaces = program.interfaces.iter().map(|interface| names.claim(&interface.name)).collect();
+        let mut pc = 1;
+        let mut base = 0;
+        let mut processes = Vec::new();
+        for process in &program.processes {
+            let plan = plan_process(program, process, names.claim(&process.name), &mut pc, base);
+            base += plan.replicas;
+            processes.push(plan);
+        }
+        let mut plan = Plan {
+            program,
+            options,
+            processes,
+            functions,
+            channels: channels
+                .into_iter()
+                .map(|name| ChannelPlan {
+                    name,
+                    readers: Vec::new(),
+                    writers: Vec::new(),
+                    reader_instances: 0,
+                    writer_instances: 0,
+                })
+                .collect(),
+            pools,
+            interfaces,
+            instances: base,
+            prefix,
+            own,
+            types,
+            world_types,
+        };
+        plan.find_ends();
+        plan
+    }
+
+    fn find_ends(&mut self) {
+        for process in 0..self.processes.len() {
+            for wait in 0..self.processes[process].waits.len() {
+                for (branch, data) in self.wait(process, wait).branches.iter().enumerate() {
+                    let end = End { process, wait, branch };
+                    if let Some((channel, direction)) = branch_channel(data) {
+                        let replicas = self.processes[process].replicas;
+                        let plan = &mut self.channels[channel.0 as usize];
+                        let (ends, instances) = match direction {
+                            Direction::In => (&mut plan.readers, &mut plan.reader_instances),
+                            Direction::Out => (&mut plan.writers, &mut plan.writer_instances),
+                        };
+                        if !ends.iter().any(|other| other.process == process) {
+                            *instances += replicas;
+                        }
+                        ends.push(end);
+                    }
+                }
+            }
+        }
+        for process in 0..self.processes.len() {
+            for wait in 0..self.processes[process].waits.len() {
+                let stamped = self.wait(process, wait).branches.iter().any(|branch| {
+                    branch_channel(branch).is_some_and(|(channel, direction)| {
+                        let plan = &self.channels[channel.0 as usize];
+                        let data = &self.program.channels[channel.0 as usize];
+                        data.boundary == Boundary::Internal
+                            && match direction {
+                                Direction::In => data.sharing == Sharing::Shared && plan.reader_instances > 1,
+                                Direction::Out => plan.writer_instances > 1,
+                            }
+                    })
+                });
+                self.processes[process].waits[wait].stamped = stamped;
+            }
+        }
+    }
+
+    /// The C type of the world's form.
+    pub(crate) fn world_type(&self, ty: TypeId) -> &str {
+        match self.program.types.get(ty) {
+            Type::Boxed(pool) => self.world_type(self.program.types.pool(*pool).content),
+            Type::Error
+            | Type::Bool
+            | Type::Int(_)
+            | Type::Pid(_)
+            | Type::Bytes { .. }
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_) => {
+                let name = &self.world_types[ty.0 as usize];
+                if name.is_empty() { &self.types[ty.0 as usize] } else { name }
+            }
+        }
+    }
+
+    /// The wait itself.
+    pub(crate) fn wait(&self, process: usize, wait: usize) -> &'a Wait {
+        let block = self.processes[process].waits[wait].block;
+        match &self.program.processes[process].body.blocks[block.0 as usize].terminator {
+            Terminator::Wait(wait) => wait,
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => unreachable!("a wait's plan names the block it ends"),
+        }
+    }
+
+    pub(crate) fn branch(&self, end: End) -> &'a Branch {
+        &self.wait(end.process, end.wait).branches[end.branch]
+    }
+
+    /// Name of everything generated for one branch: `process_block_b`.
+    pub(crate) fn branch_name(&self, end: End) -> String {
+        format!("{}_b{}", self.wait_name(end.process, end.wait), end.branch)
+    }
+
+    /// Name of everything generated for one wait: `process_w4`, 4 being its block.
+    pub(crate) fn wait_name(&self, process: usize, wait: usize) -> String {
+        let process = &self.processes[process];
+        format!("{}_w{}", process.name, process.waits[wait].block.0)
+    }
+
+    /// Member of `park` for a branch's values.
+    pub(crate) fn park_name(&self, end: End) -> String {
+        format!("w{}b{}", self.processes[end.process].waits[end.wait].block.0, end.branch)
+    }
+
+    /// Bit of a process's first replica among a channel's readers or writers.
+    pub(crate) fn first_bit(&self, ends: &[End], process: usize) -> u32 {
+        let mut bit = 0;
+        let mut seen = Vec::new();
+        for end in ends {
+            if end.process == process {
+                return bit;
+            }
+            if !seen.contains(&end.process) {
+                seen.push(end.process);
+                bit += self.processes[end.process].replicas;
+            }
+        }
+        bit
+    }
+
+    /// Whether a process is replicated in C: its frame is an array's element.
+    pub(crate) fn is_array(&self, process: usize) -> bool {
+        self.processes[process].replicas > 1
+    }
+
+    /// How code that runs as an instance of the process reaches its frame.
+    pub(crate) fn frame(&self, process: usize) -> String {
+        let name = &self.processes[process].name;
+        if self.is_array(process) { format!("{name}->") } else { format!("t->{name}.") }
+    }
+
+    /// The number of the instance that runs.
+    pub(crate) fn own_id(&self, process: usize) -> String {
+        let plan = &self.processes[process];
+        if self.is_array(process) { format!("{}_self", plan.name) } else { plan.base.to_string() }
+    }
+
+    /// The values parked while an `out` branch waits: operand number and value.
+    pub(crate) fn parked_payload(&self, end: End) -> Vec<(usize, Value)> {
+        let homes = &self.processes[end.process].homes;
+        match &self.branch(end).operation {
+            Operation::Out { payload: Payload::Ready(parts), .. } => parts
+                .iter()
+                .enumerate()
+                .filter_map(|(index, part)| match part.operand {
+                    Operand::Value(value) => match homes.values[value.0 as usize] {
+                        Home::Local(_) => Some((index, value)),
+                        Home::Frame(_) | Home::Constant(_) | Home::OwnId => None,
+                    },
+                    Operand::Place(_) => None,
+                })
+                .collect(),
+            Operation::Out { payload: Payload::Region(_), .. } | Operation::In { .. } | Operation::After { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The values parked while an instance that has received queues to go on.
+    pub(crate) fn parked_parameters(&self, end: End) -> Vec<Value> {
+        let homes = &self.processes[end.process].homes;
+        let then = self.branch(end).then;
+        self.program.processes[end.process].body.blocks[then.0 as usize]
+            .parameters
+            .iter()
+            .copied()
+            .filter(|value| matches!(homes.values[value.0 as usize], Home::Local(_)))
+            .collect()
+    }
+
+    /// A C name for a version of a variable.
+    pub(crate) fn version(&self, body: &Body, value: Value) -> String {
+        match &body.values[value.0 as usize].name {
+            Some(name) => format!("{name}_{}", value.0),
+            None => format!("v{}", value.0),
+        }
+    }
+
+    /// A C name for a slot.
+    pub(crate) fn slot_name(&self, body: &Body, slot: SlotId) -> String {
+        match &body.slots[slot.0 as usize].name {
+            Some(name) => format!("{name}_s{}", slot.0),
+            None => format!("s{}", slot.0),
+        }
+    }
+
+    /// Whether the program looks at the world or the clock at all.
+    pub(crate) fn polls(&self) -> bool {
+        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.polled))
+    }
+
+    /// Whether any guard asks for free objects.
+    pub(crate) fn retries(&self) -> bool {
+        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.retries))
+    }
+
+    /// Whether external messages come and go through `esp_step`'s arguments.
+    pub(crate) fn sans_io(&self) -> bool {
+        match self.options.style {
+            Style::SansIo => true,
+            Style::Poll | Style::Post { .. } => false,
+        }
+    }
+
+    /// Channels at this boundary, in order of text.
+    pub(crate) fn external(&self, wanted: Boundary) -> Vec<usize> {
+        (0..self.channels.len()).filter(|index| self.program.channels[*index].boundary == wanted).collect()
+    }
+
+    /// Whether some message of the channel holds counts.
+    pub(crate) fn channel_has_boxes(&self, channel: usize) -> bool {
+        self.program.channels[channel].payload.iter().any(|ty| has_boxes(&self.program.types, *ty))
+    }
+}
+
+fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32, base: u32) -> ProcessPlan {
+    let homes = homes(&process.body, &program.types);
+    let mut take = |count: u32| {
+        let first = *pc;
+        *pc += count;
+        first
+    };
+    let start_pc = take(1);
+    let mut waits = Vec::new();
+    let mut yields = BTreeMap::new();
+    let (mut mask_words, mut deadlines) = (0, 0);
+    for block in &homes.main {
+        match &process.body.blocks[block.0 as usize].terminator {
+            Terminator::Wait(wait) => {
+                let outside = |branch: &Branch| match branch_channel(branch) {
+                    Some((channel, _)) => program.channels[channel.0 as usize].boundary != Boundary::Internal,
+                    None => true,
+                };
+                let asks_free = |branch: &Branch| matches!(branch.guard, Guard::Region(_));
+                let masked = wait.branches.iter().any(|branch| branch.guard != Guard::Open);
+                if masked {
+                    mask_words = mask_words.max(wait.branches.len().div_ceil(32));
+                }
+                let timers =
+                    wait.branches.iter().filter(|branch| matches!(branch.operation, Operation::After { .. })).count();
+                deadlines = deadlines.max(timers);
+                waits.push(WaitPlan {
+                    block: *block,
+                    pc: take(wait.branches.len() as u32 + 2),
+                    polled: wait.branches.iter().any(outside),
+                    rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,
+                    masked,
+                    retries: wait.branches.iter().any(asks_free),
+                    stamped: false,
+                });
+            }
+            Terminator::Yield(_) => {
+                yields.insert(*block, take(1));
+            }
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => {}
+        }
+    }
+    ProcessPlan { name, homes, waits, yields, start_pc, base, replicas: process.replicas, mask_words, deadlines }
+}
+
+/// Names of records and unions come from the source; structural types are named by what they hold.
+/// Where the two forms differ, the world's has the plain name.
+fn type_names(program: &Program, own: &str, names: &mut Names) -> (Vec<String>, Vec<String>) {
+    let types = &program.types;
+    let mut result: Vec<String> = vec![String::new(); types.types().len()];
+    let mut world: Vec<String> = vec![String::new(); types.types().len()];
+    for (index, form) in world.iter_mut().enumerate() {
+        let ty = TypeId(index as u32);
+        let name = type_name(types, ty, own, names, &mut result);
+        if has_boxes(types, ty) && !matches!(types.get(ty), Type::Boxed(_)) {
+            *form = name;
+        }
+    }
+    for (form, name) in world.iter().zip(&mut result) {
+        if !form.is_empty() {
+            *name = names.claim(&format!("{form}_boxed"));
+        }
+    }
+    (result, world)
+}
+
+fn type_name(types: &TypeTable, ty: TypeId, own: &str, names: &mut Names, result: &mut Vec<String>) -> String {
+    let known = &result[ty.0 as usize];
+    if !known.is_empty() {
+        return known.clone();
+    }
+    let name = match types.get(ty) {
+        Type::Error => "uint8_t".to_string(),
+        Type::Bool => "bool".to_string(),
+        Type::Int(int) => format!("{}int{}_t", if int.is_signed() { "" } else { "u" }, int.bits()),
+        Type::Pid(_) => "esp_pid".to_string(),
+        Type::Bytes { bound } => names.claim(&format!("{own}bytes_{bound}")),
+        Type::Array { length, element } => {
+            let element = type_name(types, *element, own, names, result);
+            let element = element.strip_suffix("_t").unwrap_or(&element).to_string();
+            let element = element.strip_prefix(own).unwrap_or(&element);
+            names.claim(&format!("{own}array_{length}_{element}"))
+        }
+        Type::Record(id) => match &types.aggregate(*id).name {
+            Some(name) => names.claim(&format!("{own}{name}")),
+            None => names.claim(&format!("{own}record_{}", id.0)),
+        },
+        Type::Union(id) => match &types.aggregate(*id).name {
+            Some(name) => names.claim(&format!("{own}{name}")),
+            None => names.claim(&format!("{own}union_{}", id.0)),
+        },
+        Type::Boxed(pool) => {
+            if types.pool(*pool).capacity <= 65535 {
+                "uint16_t".to_string()
+            } else {
+                "uint32_t".to_string()
+            }
+        }
+    };
+    result[ty.0 as usize] = name.clone();
+    name
+}
+
+/// Whether the wait has regions at all.
+pub(crate) fn has_regions(wait: &Wait) -> bool {
+    !regions(wait).is_empty()
+}
+
+/// Whether a slot is a member of the frame.
+pub(crate) fn is_framed(homes: &Homes, slot: SlotId) -> bool {
+    match homes.slots[slot.0 as usize] {
+        SlotHome::Frame => true,
+        SlotHome::Local => false,
+    }
+}

@@ -1,0 +1,129 @@
+//! Declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler lays
+//! them out as [`crate::layout`] says.
+
+use super::names::member;
+use super::plan::Plan;
+use crate::layout::{View, extent, field_offsets, has_boxes, payload_offset, tag_bytes};
+use quaject_esp_ir::ir::{Type, TypeId};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Declarations of every type the program uses.
+pub(crate) fn declare(plan: &Plan<'_>) -> String {
+    let mut writer = Writer { plan, done: BTreeSet::new(), text: String::new() };
+    let program = plan.program;
+    for channel in &program.channels {
+        channel.payload.iter().for_each(|ty| writer.both(*ty));
+    }
+    for function in &program.externs {
+        function.parameters.iter().map(|(ty, _)| ty).chain(&function.result).for_each(|ty| writer.both(*ty));
+    }
+    for pool in program.types.pools() {
+        writer.both(pool.content);
+    }
+    let bodies = program.processes.iter().map(|process| &process.body);
+    for body in bodies.chain(program.functions.iter().map(|function| &function.body)) {
+        body.slots.iter().for_each(|slot| writer.declare(slot.ty, View::Program));
+    }
+    for function in &program.functions {
+        function.parameters.iter().chain([&function.result]).for_each(|ty| writer.declare(*ty, View::Program));
+    }
+    writer.text
+}
+
+struct Writer<'p, 'a> {
+    plan: &'p Plan<'a>,
+    done: BTreeSet<(TypeId, View)>,
+    text: String,
+}
+
+macro_rules! put {
+    ($writer:expr, $($arg:tt)*) => {
+        writeln!($writer.text, $($arg)*).expect("writing to a string does not fail")
+    };
+}
+
+impl Writer<'_, '_> {
+    fn both(&mut self, ty: TypeId) {
+        self.declare(ty, View::World);
+        self.declare(ty, View::Program);
+    }
+
+    fn declare(&mut self, ty: TypeId, view: View) {
+        let types = &self.plan.program.types;
+        let view = if has_boxes(types, ty) { view } else { View::World };
+        if !self.done.insert((ty, view)) {
+            return;
+        }
+        let name = match view {
+            View::World => self.plan.world_type(ty).to_string(),
+            View::Program => self.plan.types[ty.0 as usize].clone(),
+        };
+        let of = |part: TypeId| match view {
+            View::World => self.plan.world_type(part).to_string(),
+            View::Program => self.plan.types[part.0 as usize].clone(),
+        };
+        let mut offsets: Vec<(String, u64)> = Vec::new();
+        match types.get(ty) {
+            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) => return,
+            Type::Boxed(pool) => {
+                if let View::World = view {
+                    self.declare(types.pool(*pool).content, view);
+                }
+                return;
+            }
+            Type::Bytes { bound } => {
+                let length = if *bound <= 65535 { "uint16_t" } else { "uint32_t" };
+                put!(self, "typedef struct {name} {{");
+                put!(self, "    {length} length;");
+                put!(self, "    uint8_t data[{}];", (*bound).max(1));
+            }
+            Type::Array { length, element } => {
+                self.declare(*element, view);
+                put!(self, "typedef struct {name} {{");
+                put!(self, "    {} at[{length}];", of(*element));
+            }
+            Type::Record(id) => {
+                let parts = &types.aggregate(*id).parts;
+                parts.iter().for_each(|(_, part)| self.declare(part.expect("fields have types"), view));
+                put!(self, "typedef struct {name} {{");
+                for ((field, part), offset) in parts.iter().zip(field_offsets(types, ty, view)) {
+                    let part = part.expect("fields have types");
+                    put!(self, "    {} {};", of(part), member(field));
+                    offsets.push((member(field), offset));
+                }
+                if parts.is_empty() {
+                    put!(self, "    uint8_t unused;");
+                }
+            }
+            Type::Union(id) => {
+                let parts = &types.aggregate(*id).parts;
+                parts.iter().filter_map(|(_, part)| *part).for_each(|part| self.declare(part, view));
+                if let View::World = view {
+                    let tags: Vec<String> =
+                        parts.iter().enumerate().map(|(tag, (case, _))| format!("{name}_{case} = {tag}")).collect();
+                    put!(self, "enum {{ {} }};", tags.join(", "));
+                }
+                put!(self, "typedef struct {name} {{");
+                put!(self, "    {} tag;", if tag_bytes(parts.len()) == 1 { "uint8_t" } else { "uint16_t" });
+                if let Some(offset) = payload_offset(types, ty, view) {
+                    put!(self, "    union {{");
+                    for (case, part) in parts {
+                        if let Some(part) = part {
+                            put!(self, "        {} {};", of(*part), member(case));
+                        }
+                    }
+                    put!(self, "    }} as;");
+                    offsets.push(("as".to_string(), offset));
+                }
+            }
+        }
+        put!(self, "}} {name};");
+        let size = extent(types, ty, view).size;
+        let mut facts = vec![format!("sizeof({name}) == {size}")];
+        for (field, offset) in offsets {
+            facts.push(format!("offsetof({name}, {field}) == {offset}"));
+        }
+        put!(self, "ESP_LAYOUT({name}, {});\n", facts.join(" && "));
+    }
+}
