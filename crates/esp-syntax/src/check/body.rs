@@ -183,6 +183,24 @@ impl<'c, 'a> Body<'c, 'a> {
         self.visible.get(name).map(|index| self.facts.declarations[*index as usize].binding)
     }
 
+    /// The type an `ast::Type` inside the body stands for: its lengths may name local constants.
+    pub(super) fn resolve_type(&mut self, ty: &'a ast::Type) -> TypeId {
+        let mut names = Vec::new();
+        super::order::names_in_type(ty, &mut names);
+        for name in names {
+            if let Some(binding) = self.find(&name.text) {
+                let constant = match binding {
+                    Binding::Const(index) => Some(self.facts.constants[index as usize].clone()),
+                    Binding::Local(_) => None,
+                };
+                self.checker.outer_names.insert(name.text.clone(), constant);
+            }
+        }
+        let resolved = self.checker.resolve_type(ty);
+        self.checker.outer_names.clear();
+        resolved
+    }
+
     /// Names of visible variables and constants, for suggestions.
     pub(super) fn visible_names(&self) -> Vec<SmolStr> {
         let mut names: Vec<SmolStr> = self.visible.keys().cloned().collect();

@@ -22,6 +22,10 @@ enum Callee {
 impl<'a> Body<'_, 'a> {
     /// A call as an expression.
     pub(super) fn call(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        if self.kind == BodyKind::Constant && name.text != "sizeof" {
+            self.not_a_constant(span);
+            return Value::error(span);
+        }
         match name.text.as_str() {
             "freeze" | "thaw" => return Value::Typed(self.freeze_or_thaw(name, arguments, None, span)),
             "free" => return self.free(name, arguments, span),
@@ -331,7 +335,10 @@ impl<'a> Body<'_, 'a> {
                 let message = format!("`{}` is called with {given} here and takes {wanted}", name.text);
                 Diagnostic::new(Code::E0206, span, message).label(declared, format!("`{}` is declared here", name.text))
             }
-            None => Diagnostic::new(Code::E0206, span, format!("`{}` takes {wanted}, found {given}", name.text)),
+            None => {
+                let wanted = counted(wanted, "argument");
+                Diagnostic::new(Code::E0206, span, format!("`{}` takes {wanted}, found {given}", name.text))
+            }
         };
         self.checker.report(diagnostic);
     }

@@ -118,7 +118,10 @@ impl<'a> Body<'_, 'a> {
         direction: Direction,
         span: Span,
     ) -> Vec<TypeId> {
-        let Some(id) = channel else { return vec![TypeTable::ERROR; given] };
+        let Some(id) = channel else {
+            self.checker.unknown_channels = true;
+            return vec![TypeTable::ERROR; given];
+        };
         let entry = &self.checker.channels[id.0 as usize];
         let (payload, boundary, declared) = (entry.hir.payload.clone(), entry.hir.boundary, entry.hir.span);
         let wrong_end = match (self.kind, boundary, direction) {

@@ -148,7 +148,7 @@ impl<'a> Body<'_, 'a> {
     /// The value of a `const`.
     pub(super) fn constant_item(&mut self, item: &'a ast::Const) -> Constant {
         let Some(ty) = &item.ty else { return self.constant(&item.value).unwrap_or(Constant::Error) };
-        let ty = self.checker.resolve_type(ty);
+        let ty = self.resolve_type(ty);
         let value = self.check(&item.value, ty, Use::Own);
         if ty == TypeTable::ERROR || value.ty == TypeTable::ERROR {
             Constant::Error
@@ -192,7 +192,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn not_a_constant(&mut self, span: Span) {
+    pub(super) fn not_a_constant(&mut self, span: Span) {
         let message = match self.checker.text(span) {
             "e" => "this is not a constant".to_string(),
             text => format!("`{text}` is not a constant"),

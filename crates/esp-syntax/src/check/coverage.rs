@@ -111,7 +111,7 @@ impl Checker<'_> {
     /// several replicas.
     fn covers_its_static_part(&self, pattern: &hir::Pattern, own: Option<ProcessId>) -> bool {
         let replicated = own.is_some_and(|own| self.processes[own.0 as usize].replicas > 1);
-        !is_dynamic(pattern) && !(replicated && holds_own_id(pattern))
+        !(is_dynamic(pattern) || replicated && holds_own_id(pattern))
     }
 
     /// The static part of a pattern of a process.

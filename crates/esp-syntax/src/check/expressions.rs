@@ -72,6 +72,11 @@ fn is_comparison(operator: BinaryOperator) -> bool {
     }
 }
 
+/// `1 replica`, `3 replicas`.
+fn replicas_of(count: i128) -> String {
+    if count == 1 { "1 replica".to_string() } else { format!("{count} replicas") }
+}
+
 pub(super) fn is_shift(operator: BinaryOperator) -> bool {
     matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight)
 }
@@ -232,6 +237,11 @@ impl<'a> Body<'_, 'a> {
         if name.text.is_empty() {
             return Value::error(name.span);
         }
+        if self.kind == BodyKind::Constant
+            && let Some(value) = self.outer_name(name)
+        {
+            return value;
+        }
         match self.find(&name.text) {
             Some(Binding::Local(id)) => {
                 if self.reject_pattern_name(id, name) {
@@ -256,6 +266,17 @@ impl<'a> Body<'_, 'a> {
                     Value::error(name.span)
                 }
             },
+        }
+    }
+
+    /// A name in a type written inside a body: the body's constants are visible there, its variables are not constant.
+    fn outer_name(&mut self, name: &ast::Name) -> Option<Value> {
+        match self.checker.outer_names.get(&name.text).cloned()? {
+            Some(constant) => Some(self.use_constant(&constant, name.span)),
+            None => {
+                self.not_a_constant(name.span);
+                Some(Value::error(name.span))
+            }
         }
     }
 
@@ -322,7 +343,7 @@ impl<'a> Body<'_, 'a> {
             Some(index) => match index.kind {
                 ExprKind::Constant(replica) if (0..replicas).contains(&replica) => ExprKind::Constant(first + replica),
                 ExprKind::Constant(replica) => {
-                    let message = format!("`{}` has {replicas} replicas, no number {replica}", name.text);
+                    let message = format!("`{}` has {}, no number {replica}", name.text, replicas_of(replicas));
                     self.checker.error(Code::E0303, span, message);
                     return Value::error(span);
                 }

@@ -127,6 +127,10 @@ pub(super) struct Checker<'a> {
     pub(super) model_items: Vec<&'a ast::Model>,
     pub(super) models: Vec<hir::Model>,
     pub(super) memory: hir::MemoryMode,
+    /// Local names visible where a type is resolved inside a body: constants with their value, variables without.
+    pub(super) outer_names: FxHashMap<SmolStr, Option<Constant>>,
+    /// Whether an operation names a channel that is not there: who reads and writes which is not known then.
+    pub(super) unknown_channels: bool,
     /// Externs called without a declaration, by name.
     pub(super) implicit_externs: FxHashMap<SmolStr, ExternId>,
     /// How many more bytes constants may be copied to.
@@ -164,6 +168,8 @@ impl<'a> Checker<'a> {
             model_items: Vec::new(),
             models: Vec::new(),
             memory: hir::MemoryMode::default(),
+            outer_names: FxHashMap::default(),
+            unknown_channels: false,
             implicit_externs: FxHashMap::default(),
             constant_budget: 32 << 20,
             coverage_budget: 4 << 20,

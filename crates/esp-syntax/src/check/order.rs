@@ -109,114 +109,130 @@ fn report_cycle(checker: &mut Checker, cycle: &[Node]) {
 }
 
 fn dependencies(checker: &Checker, node: Node) -> Vec<Node> {
-    let mut needs = Needs { checker, nodes: Vec::new() };
+    let mut mentions = Vec::new();
     match node {
         Node::Const(entry) => {
             let item = checker.consts[entry].item;
             if let Some(ty) = &item.ty {
-                needs.ty(ty);
+                in_type(ty, &mut mentions);
             }
-            needs.expr(&item.value);
+            in_expr(&item.value, &mut mentions);
         }
         Node::Type(entry) => {
             let entry = &checker.type_entries[entry];
-            needs.ty(&entry.item.ty);
+            in_type(&entry.item.ty, &mut mentions);
             if let Some(pool) = entry.pool {
-                needs.expr(&pool.capacity);
+                in_expr(&pool.capacity, &mut mentions);
             }
         }
         Node::Layout(entry) => {
-            for field in &checker.layouts[entry].0.fields {
-                needs.expr(&field.width);
-            }
+            checker.layouts[entry].0.fields.iter().for_each(|field| in_expr(&field.width, &mut mentions));
         }
         Node::Processes => {
-            for process in &checker.processes {
-                if let Some(replicas) = &process.item.replicas {
-                    needs.expr(replicas);
-                }
-            }
+            let replicas = checker.processes.iter().filter_map(|process| process.item.replicas.as_ref());
+            replicas.for_each(|replicas| in_expr(replicas, &mut mentions));
         }
     }
-    needs.nodes
+    mentions.into_iter().filter_map(|mention| node_of(checker, mention)).collect()
 }
 
-/// Collects the items that types and constant expressions mention.
-struct Needs<'c, 'a> {
-    checker: &'c Checker<'a>,
-    nodes: Vec<Node>,
+/// Something an expression or a type mentions.
+#[derive(Clone, Copy)]
+enum Mention<'a> {
+    Name(&'a ast::Name),
+    /// `@P`
+    Instance,
 }
 
-impl Needs<'_, '_> {
-    fn name(&mut self, name: &ast::Name) {
-        let Some(Named { entity, .. }) = self.checker.find(&name.text) else { return };
-        match entity {
-            Entity::Type(entry) => self.nodes.push(Node::Type(entry)),
-            Entity::Const(entry) => self.nodes.push(Node::Const(entry)),
-            Entity::Layout(layout) => self.nodes.push(Node::Layout(layout.0 as usize)),
-            Entity::Channel(_)
-            | Entity::Interface
-            | Entity::Extern(_)
-            | Entity::Function(_)
-            | Entity::Process(_)
-            | Entity::FastPath
-            | Entity::Model => {}
-        }
+fn node_of(checker: &Checker, mention: Mention) -> Option<Node> {
+    let name = match mention {
+        Mention::Instance => return Some(Node::Processes),
+        Mention::Name(name) => name,
+    };
+    let Named { entity, .. } = checker.find(&name.text)?;
+    match entity {
+        Entity::Type(entry) => Some(Node::Type(entry)),
+        Entity::Const(entry) => Some(Node::Const(entry)),
+        Entity::Layout(layout) => Some(Node::Layout(layout.0 as usize)),
+        Entity::Channel(_)
+        | Entity::Interface
+        | Entity::Extern(_)
+        | Entity::Function(_)
+        | Entity::Process(_)
+        | Entity::FastPath
+        | Entity::Model => None,
     }
+}
 
-    fn ty(&mut self, ty: &ast::Type) {
-        match &ty.kind {
-            ast::TypeKind::Error | ast::TypeKind::Int(_) | ast::TypeKind::Bool | ast::TypeKind::Pid(_) => {}
-            ast::TypeKind::Bytes(bound) => self.expr(bound),
-            ast::TypeKind::Named(name) => self.name(name),
-            ast::TypeKind::Array(length, element) => {
-                if let Some(length) = length {
-                    self.expr(length);
-                }
-                self.ty(element);
-            }
-            ast::TypeKind::Record(fields) => fields.iter().for_each(|(_, ty)| self.ty(ty)),
-            ast::TypeKind::Union(tags) => tags.iter().filter_map(|(_, ty)| ty.as_ref()).for_each(|ty| self.ty(ty)),
-        }
-    }
+/// The names in a type's lengths and bounds, and of the types it is made of.
+pub(super) fn names_in_type<'a>(ty: &'a ast::Type, names: &mut Vec<&'a ast::Name>) {
+    let mut mentions = Vec::new();
+    in_type(ty, &mut mentions);
+    names.extend(mentions.into_iter().filter_map(|mention| match mention {
+        Mention::Name(name) => Some(name),
+        Mention::Instance => None,
+    }));
+}
 
-    fn expr(&mut self, expr: &ast::Expr) {
-        match &expr.kind {
-            ast::ExprKind::Error
-            | ast::ExprKind::Int(_)
-            | ast::ExprKind::Char(_)
-            | ast::ExprKind::Bool(_)
-            | ast::ExprKind::Bytes(..)
-            | ast::ExprKind::OwnId => {}
-            ast::ExprKind::Record(_, fields) => fields.iter().for_each(|(_, value)| self.expr(value)),
-            ast::ExprKind::Array(_, elements) => elements.iter().for_each(|element| self.expr(element)),
-            ast::ExprKind::Name(name) => self.name(name),
-            ast::ExprKind::Call(_, arguments) => arguments.iter().for_each(|argument| self.expr(argument)),
-            ast::ExprKind::Convert(_, inner) | ast::ExprKind::Unary(_, inner) | ast::ExprKind::Tag(_, inner) => {
-                self.expr(inner);
-            }
-            ast::ExprKind::Field(inner, _) => self.expr(inner),
-            ast::ExprKind::Repeat(_, left, right)
-            | ast::ExprKind::Binary(_, left, right)
-            | ast::ExprKind::Index(left, right) => {
-                self.expr(left);
-                self.expr(right);
-            }
-            ast::ExprKind::Conditional(condition, left, right) => {
-                self.expr(condition);
-                self.expr(left);
-                self.expr(right);
-            }
-            ast::ExprKind::Slice(base, from, to) => {
-                self.expr(base);
-                from.iter().chain(to).for_each(|end| self.expr(end));
-            }
-            ast::ExprKind::ProcessId(_, index) => {
-                self.nodes.push(Node::Processes);
-                if let Some(index) = index {
-                    self.expr(index);
-                }
-            }
+fn in_type<'a>(ty: &'a ast::Type, mentions: &mut Vec<Mention<'a>>) {
+    match &ty.kind {
+        ast::TypeKind::Error | ast::TypeKind::Int(_) | ast::TypeKind::Bool | ast::TypeKind::Pid(_) => {}
+        ast::TypeKind::Bytes(bound) => in_expr(bound, mentions),
+        ast::TypeKind::Named(name) => mentions.push(Mention::Name(name)),
+        ast::TypeKind::Array(length, element) => {
+            length.iter().for_each(|length| in_expr(length, mentions));
+            in_type(element, mentions);
+        }
+        ast::TypeKind::Record(fields) => fields.iter().for_each(|(_, ty)| in_type(ty, mentions)),
+        ast::TypeKind::Union(tags) => {
+            tags.iter().filter_map(|(_, ty)| ty.as_ref()).for_each(|ty| in_type(ty, mentions))
         }
     }
+}
+
+fn in_expr<'a>(expr: &'a ast::Expr, mentions: &mut Vec<Mention<'a>>) {
+    match &expr.kind {
+        ast::ExprKind::Error
+        | ast::ExprKind::Int(_)
+        | ast::ExprKind::Char(_)
+        | ast::ExprKind::Bool(_)
+        | ast::ExprKind::Bytes(..)
+        | ast::ExprKind::OwnId => {}
+        ast::ExprKind::Record(_, fields) => fields.iter().for_each(|(_, value)| in_expr(value, mentions)),
+        ast::ExprKind::Array(_, parts) | ast::ExprKind::Call(_, parts) => {
+            parts.iter().for_each(|part| in_expr(part, mentions));
+        }
+        ast::ExprKind::Name(name) => mentions.push(Mention::Name(name)),
+        ast::ExprKind::Convert(_, inner)
+        | ast::ExprKind::Unary(_, inner)
+        | ast::ExprKind::Tag(_, inner)
+        | ast::ExprKind::Field(inner, _) => in_expr(inner, mentions),
+        ast::ExprKind::Repeat(_, left, right)
+        | ast::ExprKind::Binary(_, left, right)
+        | ast::ExprKind::Index(left, right) => {
+            in_expr(left, mentions);
+            in_expr(right, mentions);
+        }
+        ast::ExprKind::Conditional(condition, left, right) => {
+            [condition, left, right].into_iter().for_each(|part| in_expr(part, mentions));
+        }
+        ast::ExprKind::Slice(base, from, to) => {
+            in_expr(base, mentions);
+            from.iter().chain(to).for_each(|end| in_expr(end, mentions));
+        }
+        ast::ExprKind::ProcessId(_, index) => {
+            mentions.push(Mention::Instance);
+            index.iter().for_each(|index| in_expr(index, mentions));
+        }
+    }
+}
+
+/// The names an expression mentions.
+pub(super) fn names_in_expr<'a>(expr: &'a ast::Expr, names: &mut Vec<&'a ast::Name>) {
+    let mut mentions = Vec::new();
+    in_expr(expr, &mut mentions);
+    names.extend(mentions.into_iter().filter_map(|mention| match mention {
+        Mention::Name(name) => Some(name),
+        Mention::Instance => None,
+    }));
 }

@@ -92,7 +92,7 @@ fn count_own_ids(pattern: &hir::Pattern) -> usize {
 fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
     let entry = &checker.channels[id.0 as usize];
     let (name, span, boundary) = (entry.hir.name.clone(), entry.hir.span, entry.hir.boundary);
-    if checker.integrity != Integrity::Whole || entry.tainted {
+    if checker.integrity != Integrity::Whole || entry.tainted || checker.unknown_channels {
         return;
     }
     let written = boundary == Boundary::FromWorld || !traffic.writers.is_empty();
@@ -104,6 +104,9 @@ fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
         (false, false) => Some("reads or writes"),
     };
     if let Some(missing) = missing {
+        if checker.errors > 0 {
+            return;
+        }
         checker.report(Diagnostic::new(Code::W0903, span, format!("nothing {missing} `{name}`")));
         return;
     }
@@ -304,7 +307,7 @@ fn report_overlap(checker: &mut Checker, id: ChannelId, left: &Reader, right: &R
 fn check_covered(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
     let entry = &checker.channels[id.0 as usize];
     let (types, name, span) = (entry.hir.payload.clone(), entry.hir.name.clone(), entry.hir.span);
-    if types.is_empty() || checker.integrity != Integrity::Whole {
+    if types.is_empty() || checker.integrity != Integrity::Whole || checker.unknown_channels {
         return;
     }
     let mut expanded: Vec<Vec<Static>> = Vec::new();

@@ -160,8 +160,8 @@ impl<'a> Body<'_, 'a> {
 
     fn annotation(&mut self, written: &'a ast::ValueType) -> Annotation {
         let form = match &written.ty.kind {
-            ast::TypeKind::Array(None, element) => AnnotationForm::OpenArray(self.checker.resolve_type(element)),
-            _ => AnnotationForm::Whole(self.checker.resolve_type(&written.ty)),
+            ast::TypeKind::Array(None, element) => AnnotationForm::OpenArray(self.resolve_type(element)),
+            _ => AnnotationForm::Whole(self.resolve_type(&written.ty)),
         };
         Annotation { form, mutability: written.mutability }
     }

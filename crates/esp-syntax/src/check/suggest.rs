@@ -28,12 +28,13 @@ fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
     Some(previous[b.len()]).filter(|distance| *distance <= limit)
 }
 
-/// The candidate nearest to `wanted`, if one is near: a third of its length, at least one letter.
+/// The candidate nearest to `wanted`, if one is near: a third of its length, or the case of one letter.
 pub(super) fn nearest<'n>(wanted: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if wanted.is_empty() || wanted.len() > 64 {
         return None;
     }
-    let limit = (wanted.len() / 3).max(1) * 2;
+    // Of one or two letters, only the case may differ: anything else is as near as everything.
+    let limit = (wanted.len() / 3 * 2).max(1);
     candidates
         .filter(|candidate| !candidate.is_empty() && *candidate != wanted)
         .filter_map(|candidate| distance(wanted, candidate, limit).map(|distance| (distance, candidate)))
@@ -48,9 +49,14 @@ mod tests {
     #[test]
     fn nearest_name() {
         let names = ["reqC", "replyC", "putC", "x"];
-        for (wanted, expected) in
-            [("reqc", Some("reqC")), ("rpelyC", Some("replyC")), ("getC", None), ("pu", None), ("y", Some("x"))]
-        {
+        for (wanted, expected) in [
+            ("reqc", Some("reqC")),
+            ("rpelyC", Some("replyC")),
+            ("getC", None),
+            ("pu", None),
+            ("y", None),
+            ("X", Some("x")),
+        ] {
             assert_eq!(nearest(wanted, names.into_iter()), expected, "{wanted}");
         }
     }

@@ -5,7 +5,7 @@ use crate::hir::{
 };
 
 /// The statements directly inside a statement, block by block.
-pub(super) fn blocks<'s>(stmt: &'s Stmt) -> Vec<&'s [Stmt]> {
+pub(super) fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
     match &stmt.kind {
         StmtKind::Block(body) | StmtKind::While(_, body) | StmtKind::For(_, _, _, body) => vec![body],
         StmtKind::If(_, then, otherwise) => vec![then, otherwise],
