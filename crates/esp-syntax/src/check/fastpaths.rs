@@ -361,7 +361,7 @@ impl<'a> PathCheck<'_, 'a> {
             (Some(_), None) | (None, _) => None,
         };
         let peer = element.peer.as_ref().map(|peer| self.peer(index, point, peer, element));
-        let yield_to = element.yield_to.as_ref().map(|(name, replica)| self.yield_to(index, name, *replica));
+        let yield_to = element.yield_to.as_deref().map(|(name, replica)| self.yield_to(index, name, *replica));
         Some(hir::Element {
             point: point?,
             predicate,
