@@ -56,6 +56,8 @@ pub(super) fn optional(node: Node) -> Option<Expr> {
             };
             ExprKind::Unary(operator, Box::new(first(node)))
         }
+        // `a < b < c` has been reported; taken as `(a < b) < c` it would be reported again, as a wrong type.
+        SyntaxKind::BinaryExpr if is_chain(node) => ExprKind::Error,
         SyntaxKind::BinaryExpr => {
             let [left, right] = several(node);
             match node.tokens().find_map(|token| binary_operator(token.kind())) {
@@ -137,6 +139,17 @@ pub(super) fn index(node: Node, skip: Skip) -> Index {
         true => Index::Range(before, behind),
         false => Index::One(before.unwrap_or_else(|| error(node))),
     }
+}
+
+fn is_chain(node: Node) -> bool {
+    is_comparison(node) && node.nodes().next().is_some_and(is_comparison)
+}
+
+fn is_comparison(node: Node) -> bool {
+    use BinaryOperator as B;
+    let operator = node.tokens().find_map(|token| binary_operator(token.kind()));
+    node.kind() == SyntaxKind::BinaryExpr
+        && matches!(operator, Some(B::Equal | B::NotEqual | B::Less | B::LessEqual | B::Greater | B::GreaterEqual))
 }
 
 fn binary_operator(kind: SyntaxKind) -> Option<BinaryOperator> {

@@ -1,9 +1,11 @@
 //! `qj explain`: every code has a text of the promised form, and its programs do what it says.
 
-use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::diagnostics::render::{Color, human};
+use quaject_esp_syntax::diagnostics::{Code, Diagnostic, Severity};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::parse;
-use quaject_esp_syntax::span::FileId;
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 
 /// The code block with this mark.
 fn block(code: Code, mark: &str) -> &'static str {
@@ -45,5 +47,68 @@ fn corrected_programs_are_laid_out_as_fmt_does() {
     for code in Code::ALL {
         let program = block(*code, "esp");
         assert_eq!(format(&parse(FileId(0), program)).as_deref(), Ok(program), "{}", code.name());
+    }
+}
+
+struct NoFiles;
+
+impl Loader for NoFiles {
+    fn load(&mut self, _: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("no such file".to_string())
+    }
+}
+
+/// All that is said about a program, and how it looks.
+fn complaints(program: &str) -> (Vec<Diagnostic>, String) {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("explained.esp", program));
+    let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
+    let screen = human(&sources, &diagnostics, Color::Never);
+    (diagnostics, screen)
+}
+
+/// Codes reported by the extraction of fast paths and the verifier, which know more than the analysis.
+const LATER: [Code; 9] = [
+    Code::E0701,
+    Code::E0702,
+    Code::E0703,
+    Code::E0704,
+    Code::E0705,
+    Code::E0706,
+    Code::E0707,
+    Code::E0801,
+    Code::W0904,
+];
+
+#[test]
+fn calls_and_variables_do_not_size_types_but_local_constants_do() {
+    let process = |length| format!("process p {{ const N = 4; var n = 4; var a: array[{length}] of int; }}");
+    let codes = |program: String| -> Vec<Code> {
+        let errors = complaints(&program).0.into_iter().filter(|found| found.severity() == Severity::Error);
+        errors.map(|found| found.code).collect()
+    };
+    assert_eq!(codes(process("N * 2")), []);
+    assert_eq!(codes(process("n")), [Code::E0309]);
+    assert_eq!(codes(process("f()") + "fn f() -> int { return 4; }"), [Code::E0309]);
+    assert_eq!(codes("type t = array[f()] of int; fn f() -> int { return 4; }".to_string()), [Code::E0309]);
+}
+
+#[test]
+fn failing_programs_fail_with_the_code_they_explain_alone() {
+    for code in Code::ALL.iter().filter(|code| !LATER.contains(code)) {
+        let (found, screen) = complaints(block(*code, "esp fails"));
+        assert!(found.iter().any(|found| found.code == *code), "{}:\n{screen}", code.name());
+        let errors = found.iter().filter(|found| found.severity() == Severity::Error && found.code != *code);
+        assert_eq!(errors.count(), 0, "{}:\n{screen}", code.name());
+    }
+}
+
+#[test]
+fn corrected_programs_are_accepted_without_a_word() {
+    for code in Code::ALL {
+        let (_, screen) = complaints(block(*code, "esp"));
+        // The calls that E0206 makes agree are still calls of a function that is not declared.
+        let said = if *code == Code::E0206 { screen.replace("warning[W0902]", "") } else { screen.clone() };
+        assert!(!said.contains("error[") && !said.contains("warning["), "{}:\n{screen}", code.name());
     }
 }
