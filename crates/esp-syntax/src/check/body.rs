@@ -102,29 +102,6 @@ pub(super) struct BodyFacts {
     pub(super) label_names: FxHashMap<SmolStr, LabelId>,
 }
 
-/// The names of a body, lent to the constants in a type that is written in it.
-#[derive(Debug, Default)]
-pub(super) struct Enclosing {
-    visible: FxHashMap<SmolStr, u32>,
-    facts: BodyFacts,
-}
-
-/// What a name of the body around a constant expression stands for there.
-pub(super) enum EnclosingName {
-    Variable,
-    Constant(Constant),
-}
-
-impl Enclosing {
-    pub(super) fn find(&self, name: &str) -> Option<EnclosingName> {
-        let index = *self.visible.get(name)?;
-        Some(match self.facts.declarations[index as usize].binding {
-            Binding::Local(_) => EnclosingName::Variable,
-            Binding::Const(index) => EnclosingName::Constant(self.facts.constants[index as usize].clone()),
-        })
-    }
-}
-
 /// Names that the pattern under check declares or assigns.
 #[derive(Default)]
 pub(super) struct PatternState {
@@ -200,15 +177,6 @@ impl<'c, 'a> Body<'c, 'a> {
             };
             self.head = declaration.parent;
         }
-    }
-
-    /// The type an `ast::Type` stands for, in which the constants of this body are known.
-    pub(super) fn resolve_type(&mut self, ty: &'a ast::Type) -> TypeId {
-        let lent = Enclosing { visible: std::mem::take(&mut self.visible), facts: std::mem::take(&mut self.facts) };
-        let before = std::mem::replace(&mut self.checker.enclosing, lent);
-        let resolved = self.checker.resolve_type(ty);
-        Enclosing { visible: self.visible, facts: self.facts } = std::mem::replace(&mut self.checker.enclosing, before);
-        resolved
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Binding> {

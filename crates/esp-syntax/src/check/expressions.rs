@@ -2,7 +2,7 @@
 //! (reference, section 3, "Integer conversion").
 
 use super::access::Access;
-use super::body::{Binding, Body, BodyKind, EnclosingName};
+use super::body::{Binding, Body, BodyKind};
 use super::coerce::Use;
 use super::constants::{Constant, Untyped, conditional, error_expr};
 use super::names::{Entity, Named};
@@ -208,14 +208,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Array(mutability, elements) => self.synth_array(elements, *mutability, span),
             ast::ExprKind::Repeat(mutability, element, length) => self.synth_repeat(element, length, *mutability, span),
             ast::ExprKind::Name(name) => self.name(name),
-            ast::ExprKind::Call(name, arguments) => {
-                // Signatures are not known yet where constants size types.
-                if self.kind == BodyKind::Constant && name.text != "sizeof" {
-                    self.not_a_constant(span);
-                    return Value::error(span);
-                }
-                self.call(name, arguments, span)
-            }
+            ast::ExprKind::Call(name, arguments) => self.call(name, arguments, span),
             ast::ExprKind::Convert(int, operand) => self.conversion(*int, operand, span),
             ast::ExprKind::Unary(UnaryOperator::Not, operand) => {
                 let operand = self.condition(operand);
@@ -263,17 +256,12 @@ impl<'a> Body<'_, 'a> {
                 let constant = self.facts.constants[index as usize].clone();
                 self.use_constant(&constant, name.span)
             }
-            None => match (self.checker.enclosing.find(&name.text), self.checker.find(&name.text)) {
-                (Some(EnclosingName::Constant(constant)), _) => self.use_constant(&constant, name.span),
-                (Some(EnclosingName::Variable), _) => {
-                    self.not_a_constant(name.span);
-                    Value::error(name.span)
-                }
-                (None, Some(Named { entity: Entity::Const(entry), .. })) => {
+            None => match self.checker.find(&name.text) {
+                Some(Named { entity: Entity::Const(entry), .. }) => {
                     let constant = self.checker.consts[entry].value.clone().unwrap_or(Constant::Error);
                     self.use_constant(&constant, name.span)
                 }
-                (None, Some(_) | None) => {
+                Some(_) | None => {
                     self.unknown_variable(name);
                     Value::error(name.span)
                 }

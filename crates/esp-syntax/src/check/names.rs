@@ -1,6 +1,6 @@
 //! The items of a program and the one name space they share. Collects and finds them; knows nothing of what is inside.
 
-use super::body::{BodyFacts, Enclosing};
+use super::body::BodyFacts;
 use super::constants::Constant;
 use super::load::Integrity;
 use super::suggest;
@@ -133,8 +133,6 @@ pub(super) struct Checker<'a> {
     pub(super) unknown_channels: bool,
     /// Externs called without a declaration, by name.
     pub(super) implicit_externs: FxHashMap<SmolStr, ExternId>,
-    /// Names that constant expressions see beside those of items.
-    pub(super) enclosing: Enclosing,
     /// How many more bytes constants may be copied to.
     pub(super) constant_budget: usize,
     /// How many more pattern rows may be compared.
@@ -153,7 +151,6 @@ impl<'a> Checker<'a> {
             diagnostics,
             errors: 0,
             names: FxHashMap::default(),
-            enclosing: Enclosing::default(),
             types: TypeTable::new(),
             measures: Measures::default(),
             type_entries: Vec::new(),
