@@ -649,7 +649,7 @@ fn bound_slots(pattern: &Pattern, slots: &mut Vec<u32>) {
 
 fn changes_counts(op: &Op) -> bool {
     match op {
-        Op::Allocate(_) | Op::Retain(_) | Op::Release(_) | Op::CallExtern { .. } => true,
+        Op::Allocate(_) | Op::Retain(_) | Op::Release(_) | Op::CallFunction { .. } | Op::CallExtern { .. } => true,
         Op::Constant(_)
         | Op::Unary(..)
         | Op::Binary(..)
@@ -671,7 +671,6 @@ fn changes_counts(op: &Op) -> bool {
         | Op::LoadBits { .. }
         | Op::StoreBits { .. }
         | Op::Equal(..)
-        | Op::CallFunction { .. }
         | Op::OwnId
         | Op::InstanceOf(..)
         | Op::ReplicaNumber(_)
