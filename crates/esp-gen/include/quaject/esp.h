@@ -138,6 +138,7 @@ typedef struct esp_library {
 #if defined(__GNUC__) || defined(__clang__)
 #define ESP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ESP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define ESP_UNREACHABLE __builtin_unreachable()
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
 #define ESP_UNUSED __attribute__((unused))
@@ -149,6 +150,7 @@ typedef struct esp_library {
 #else
 #define ESP_LIKELY(x) (x)
 #define ESP_UNLIKELY(x) (x)
+#define ESP_UNREACHABLE break
 #define ESP_INLINE static inline
 #define ESP_OUTLINE static
 #define ESP_UNUSED

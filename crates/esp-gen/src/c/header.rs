@@ -298,8 +298,9 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
     }
     put!(text, "/* All state. Holds no pointers into itself: it may be copied. */\nstruct {prefix}_t {{");
     put!(text, "    uint{}_t pc[{}];", pc_bits(plan), plan.instances.max(1));
-    put!(text, "    uint{}_t ready[{}];", bits(plan.instances), ready_capacity(plan));
-    put!(text, "    uint32_t head, tail, turns;");
+    let ready = if plan.is_direct() { pc_bits(plan) } else { bits(plan.instances) };
+    put!(text, "    uint{ready}_t ready[{}];", ready_capacity(plan));
+    put!(text, "    uint32_t head, tail, due;");
     put!(text, "    uint8_t status, polling;\n    bool freed;");
     put!(text, "    uint8_t mark[{}];", plan.instances.max(1));
     if plan.retries() {

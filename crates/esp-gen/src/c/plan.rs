@@ -341,6 +341,11 @@ impl<'a> Plan<'a> {
         self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.retries))
     }
 
+    /// Whether the ready list holds program counters, not instances: possible where each belongs to one instance.
+    pub(crate) fn is_direct(&self) -> bool {
+        !self.retries() && self.processes.iter().all(|process| process.replicas == 1)
+    }
+
     /// Whether external messages come and go through `esp_step`'s arguments.
     pub(crate) fn sans_io(&self) -> bool {
         match self.options.style {

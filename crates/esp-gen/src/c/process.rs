@@ -99,7 +99,8 @@ pub(crate) fn push(code: &mut Code<'_, '_>, instance: &str) {
         line!(code, "if (!t->queued[{instance}]) t->ready[tail++ & READY_MASK] = {instance};");
         line!(code, "t->queued[{instance}] = true;");
     } else {
-        line!(code, "t->ready[tail++ & READY_MASK] = {instance};");
+        let entry = if code.plan.is_direct() { format!("t->pc[{instance}]") } else { instance.to_string() };
+        line!(code, "t->ready[tail++ & READY_MASK] = {entry};");
     }
 }
 
@@ -966,6 +967,9 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
         let mut case = |pc: u32, label: &str| {
             line!(code, "case {pc}:");
             code.indent += 1;
+            if plan.is_direct() {
+                trace(code, "'r'", &plan.own_id(index), "0", "0", "0");
+            }
             enter(code, index, "self");
             line!(code, "goto {}_{label};", process.name);
             code.indent -= 1;

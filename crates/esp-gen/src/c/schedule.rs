@@ -321,7 +321,11 @@ fn init(plan: &Plan<'_>, text: &mut String) {
     }
     if plan.instances > 0 {
         let bits = super::header::bits(plan.instances);
-        put!(text, "    for (i = 0; i < {}u; i++) t->ready[i] = (uint{bits}_t)i;", plan.instances);
+        if plan.is_direct() {
+            put!(text, "    for (i = 0; i < {}u; i++) t->ready[i] = t->pc[i];", plan.instances);
+        } else {
+            put!(text, "    for (i = 0; i < {}u; i++) t->ready[i] = (uint{bits}_t)i;", plan.instances);
+        }
     }
     if plan.retries() {
         put!(text, "    for (i = 0; i < {}u; i++) t->queued[i] = true;", plan.instances);
@@ -334,7 +338,7 @@ fn init(plan: &Plan<'_>, text: &mut String) {
             plan.instances
         );
     }
-    put!(text, "    t->tail = {};\n    t->turns = {POLL_TURNS};\n    t->wake = ESP_NEVER;", plan.instances);
+    put!(text, "    t->tail = {};\n    t->due = {POLL_TURNS};\n    t->wake = ESP_NEVER;", plan.instances);
     for (index, pool) in plan.program.types.pools().iter().enumerate() {
         let name = &plan.pools[index];
         let reference = if pool.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
@@ -349,8 +353,8 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     let prefix = &plan.prefix;
     let mut code = Code::new(plan, faults, helpers, Scope::Process(0));
     let sans_io = plan.sans_io();
-    code.line("uint32_t head = t->head, tail = t->tail, left = 0, self = 0;");
-    code.line("uint32_t where = 0, turns ESP_UNUSED = t->turns, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
+    code.line("uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
+    code.line("uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
     code.line("esp_pid from ESP_UNUSED = 0, to ESP_UNUSED = 0;");
     code.line("uint32_t to_branch ESP_UNUSED = 0;");
     code.line("bool polling ESP_UNUSED = false;");
@@ -378,19 +382,25 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("");
     code.line("dispatch:");
     if plan.polls() {
-        code.line("if (head == tail || turns == 0) goto poll;");
-        code.line("turns--;");
+        code.line("if (ESP_UNLIKELY(head == tail)) goto poll;");
+        code.line("if (ESP_UNLIKELY(head == due)) goto poll;");
         code.line("run:");
     } else {
         code.line("if (head == tail) goto rest;");
     }
-    code.line("self = t->ready[head++ & READY_MASK];");
+    if plan.is_direct() {
+        code.line("at = t->ready[head++ & READY_MASK];");
+    } else {
+        code.line("self = t->ready[head++ & READY_MASK];");
+        code.line("at = t->pc[self];");
+    }
     if plan.retries() {
         code.line("t->queued[self] = false;");
     }
     line!(code, "left = {TURN_OPERATIONS};");
     code.line("enter:");
     match plan.options.trace {
+        TraceMode::Callback if plan.is_direct() => {}
         TraceMode::Callback => code.line(if plan.retries() {
             "if (t->trace && !is_waiting(t, self)) t->trace(t->trace_user, 'r', self, 0, 0, 0);"
         } else {
@@ -398,10 +408,10 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         }),
         TraceMode::None => {}
     }
-    code.open("switch (t->pc[self]) {");
+    code.open("switch (at) {");
     dispatch(&mut code);
     code.line("default:");
-    code.line("    goto dispatch;");
+    code.line("    ESP_UNREACHABLE;");
     code.close("}");
     for index in 0..plan.processes.len() {
         process(&mut code, index);
@@ -417,13 +427,14 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("goto dispatch;");
     code.close("}");
     code.line("self = from;");
+    code.line("at = t->pc[from];");
     if plan.retries() {
         code.line("if (t->queued[self]) tail = unqueue(t, head, tail, self);");
     }
     code.line("goto enter;");
     if plan.polls() {
         code.line("poll:");
-        line!(code, "turns = {POLL_TURNS};");
+        line!(code, "due = head + {POLL_TURNS};");
         code.line("polling = true;");
         line!(code, "poll_after = t->waiting_next[{}];", plan.instances);
         code.line("poll_next:");
@@ -431,7 +442,6 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.open(&format!("if (poll_at == {}u) {{", plan.instances));
         code.line("polling = false;");
         code.line("if (head == tail) goto rest;");
-        code.line("turns--;");
         code.line("goto run;");
         code.close("}");
         code.line("poll_after = t->waiting_next[poll_at];");
@@ -459,7 +469,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("leave:");
     code.line("t->head = head;");
     code.line("t->tail = tail;");
-    code.line("t->turns = turns;");
+    code.line("t->due = due;");
     code.open("if (out) {");
     code.line("out->head.wake = t->wake;");
     code.line("out->head.exit_status = t->exit_status;");
