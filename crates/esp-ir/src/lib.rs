@@ -21,4 +21,5 @@ mod store;
 pub mod text;
 pub mod trace;
 pub mod typing;
+pub mod verify;
 pub mod world;

@@ -3,7 +3,7 @@
 //! `; close c` (after its messages), `; accept c 2` (no more than these), `; extern f 1` (what a call returns),
 //! `; checked`, `; confluent` (every schedule sends and ends alike) in the program say what the world does.
 //!
-//! Each program is also printed and read back; each trace is replayed; each is run under random schedules.
+//! Each program is also verified, printed and read back; each trace is replayed; each is run under random schedules.
 //! `UPDATE_EXPECT=1` writes the expected files.
 
 use quaject_esp_ir::datum::{Datum, parse_message, print_message};
@@ -13,7 +13,7 @@ use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program};
 use quaject_esp_ir::replay::{RandomScheduler, replay};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
-use quaject_esp_ir::{read::read, step::Checks, step::Step, text::print};
+use quaject_esp_ir::{read::read, step::Checks, step::Step, text::print, verify::verify};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -200,6 +200,8 @@ fn check_file(path: &Path) {
     let printed = print(&program);
     let again = read(&printed).unwrap_or_else(|error| panic!("{name}: printed: {error}\n{printed}"));
     assert_eq!(print(&again), printed, "{name}: printing and reading changes the program");
+    let errors: Vec<String> = verify(&program).iter().map(|error| error.text(&program)).collect();
+    assert!(errors.is_empty(), "{name}: {errors:#?}");
 
     let (trace, log, outcome, transcript) = run_reference(&program, &text);
     let expected = format!("{transcript}{}\n", outcome_text(&program, &outcome));

@@ -1,0 +1,197 @@
+//! The rules of the flow IR: ids exist, values are defined once and before they are used, operands and places have the
+//! types their instruction asks for, waits and regions are closed. What passes here, the engines run without panics.
+//! Finds every violation, not only the first.
+
+mod flow;
+mod types;
+mod waits;
+
+use crate::ir::{BlockId, Body, Function, Location, Process, Program, Type, TypeId, Value};
+use crate::report::location_text;
+use crate::text::type_name;
+use crate::typing::is_value;
+
+/// A rule that a program breaks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VerifyError {
+    /// The process or function; none for the program's items.
+    pub body: Option<String>,
+    /// The block.
+    pub block: Option<BlockId>,
+    /// The place in the source, if the code has one.
+    pub location: Location,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl VerifyError {
+    /// The error as one line.
+    pub fn text(&self, program: &Program) -> String {
+        let mut text = String::new();
+        if let Some(body) = &self.body {
+            text.push_str(body);
+        }
+        if let Some(block) = self.block {
+            text.push_str(&format!(", block{}", block.0));
+        }
+        let location = location_text(program, self.location);
+        if !location.is_empty() {
+            text.push_str(&format!(" ({location})"));
+        }
+        if text.is_empty() { self.message.clone() } else { format!("{text}: {}", self.message) }
+    }
+}
+
+/// Every rule the program breaks; none if it is well-formed.
+pub fn verify(program: &Program) -> Vec<VerifyError> {
+    let mut errors = Vec::new();
+    items(program, &mut errors);
+    if !errors.is_empty() {
+        return errors;
+    }
+    for function in &program.functions {
+        Verifier::new(program, Owner::Function(function), &function.body, &mut errors).run();
+    }
+    for process in &program.processes {
+        Verifier::new(program, Owner::Process(process), &process.body, &mut errors).run();
+    }
+    errors
+}
+
+/// Items refer only to items that exist.
+fn items(program: &Program, errors: &mut Vec<VerifyError>) {
+    let mut error = |message: String| {
+        errors.push(VerifyError { body: None, block: None, location: Location::default(), message });
+    };
+    let known = |ty: TypeId| (ty.0 as usize) < program.types.types().len();
+    for channel in &program.channels {
+        if !channel.payload.iter().all(|ty| known(*ty)) {
+            error(format!("channel `{}` carries a type that does not exist", channel.name));
+        }
+    }
+    for interface in &program.interfaces {
+        if interface.channel.0 as usize >= program.channels.len() {
+            error(format!("interface `{}` is of a channel that does not exist", interface.name));
+        }
+    }
+    for pool in program.types.pools() {
+        if !known(pool.content) || pool.capacity == 0 {
+            error(format!("pool `{}` has no objects", pool.name));
+        }
+    }
+    for process in &program.processes {
+        let sites = process.sites.iter().filter(|site| site.channel.0 as usize >= program.channels.len());
+        for _ in sites {
+            error(format!("`{}` uses a channel that does not exist", process.name));
+        }
+        if process.replicas == 0 || (!process.replicated && process.replicas != 1) {
+            error(format!("`{}` has {} instances", process.name, process.replicas));
+        }
+    }
+}
+
+/// Whose code it is.
+#[derive(Clone, Copy)]
+enum Owner<'a> {
+    Function(&'a Function),
+    Process(&'a Process),
+}
+
+struct Verifier<'a> {
+    program: &'a Program,
+    owner: Owner<'a>,
+    body: &'a Body,
+    errors: &'a mut Vec<VerifyError>,
+    /// Where the check is now.
+    block: Option<BlockId>,
+    location: Location,
+}
+
+impl<'a> Verifier<'a> {
+    fn new(program: &'a Program, owner: Owner<'a>, body: &'a Body, errors: &'a mut Vec<VerifyError>) -> Verifier<'a> {
+        Verifier { program, owner, body, errors, block: None, location: Location::default() }
+    }
+
+    fn run(mut self) {
+        if self.body.blocks.is_empty() {
+            return self.error("there is no entry block");
+        }
+        let before = self.errors.len();
+        self.ids();
+        // Later checks follow ids, so that all of them have to exist.
+        if self.errors.len() > before {
+            return;
+        }
+        self.entry();
+        self.types();
+        self.waits();
+        if self.errors.len() == before {
+            self.flow();
+        }
+    }
+
+    fn error(&mut self, message: impl Into<String>) {
+        let body = match self.owner {
+            Owner::Function(function) => format!("function `{}`", function.name),
+            Owner::Process(process) => format!("process `{}`", process.name),
+        };
+        self.errors.push(VerifyError {
+            body: Some(body),
+            block: self.block,
+            location: self.location,
+            message: message.into(),
+        });
+    }
+
+    fn ty(&self, value: Value) -> TypeId {
+        self.body.values[value.0 as usize].ty
+    }
+
+    fn name(&self, ty: TypeId) -> String {
+        format!("`{}`", type_name(self.program, ty))
+    }
+
+    /// The entry block takes what a function's callers pass in values, and a process's nothing.
+    fn entry(&mut self) {
+        self.block = Some(BlockId(0));
+        let types = &self.program.types;
+        let parameters = &self.body.blocks[0].parameters;
+        let wanted: Vec<TypeId> = match self.owner {
+            Owner::Function(function) => {
+                function.parameters.iter().copied().filter(|ty| is_value(types, *ty)).collect()
+            }
+            Owner::Process(_) => Vec::new(),
+        };
+        let given: Vec<TypeId> = parameters.iter().map(|value| self.ty(*value)).collect();
+        if given != wanted {
+            self.error(format!("the entry block has {} parameters that do not fit", given.len()));
+        }
+        if let Owner::Function(function) = self.owner {
+            let flat: Vec<TypeId> = function.parameters.iter().copied().filter(|ty| !is_value(types, *ty)).collect();
+            let slots: Vec<TypeId> = self.body.slots.iter().map(|slot| slot.ty).take(flat.len()).collect();
+            if slots != flat {
+                self.error("the first slots are not the aggregate parameters");
+            }
+        }
+        self.block = None;
+    }
+
+    /// Whether a value of type `from` can stand where `to` is wanted: equal, or a `pid` of fewer processes.
+    fn fits(&self, from: TypeId, to: TypeId) -> bool {
+        match (self.program.types.get(from), self.program.types.get(to)) {
+            (Type::Pid(from), Type::Pid(to)) => from.iter().all(|process| to.contains(process)),
+            (
+                Type::Error
+                | Type::Int(_)
+                | Type::Bool
+                | Type::Bytes { .. }
+                | Type::Pid(_)
+                | Type::Array { .. }
+                | Type::Record(_)
+                | Type::Union(_)
+                | Type::Boxed(_),
+                _,
+            ) => from == to,
+        }
+    }
+}
