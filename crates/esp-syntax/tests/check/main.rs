@@ -5,6 +5,7 @@ mod channels;
 mod fast_paths;
 mod limits;
 mod names;
+mod senseless;
 mod statements;
 mod types;
 mod warnings;
