@@ -1,7 +1,7 @@
 //! How a run ends or pauses, and how a fault is told to a person: process, place, channel; for a deadlock who waits
 //! for whom.
 
-use crate::ir::{ChannelId, Direction, Fault, Location, Program};
+use crate::ir::{Boundary, ChannelId, Direction, Fault, Location, Program};
 use smol_str::SmolStr;
 use std::fmt::Write as _;
 
@@ -119,7 +119,17 @@ impl FaultReport {
                     continue;
                 }
             };
-            let whom = if partners.is_empty() { "nobody".to_string() } else { partners.join(" or ") };
+            let outside = match program.channels[id.0 as usize].boundary {
+                Boundary::Internal => false,
+                Boundary::ToWorld | Boundary::FromWorld => true,
+            };
+            let whom = if outside {
+                "the world".to_string()
+            } else if partners.is_empty() {
+                "nobody".to_string()
+            } else {
+                partners.join(" or ")
+            };
             write!(text, " for {whom} to {verb} `{}`", channel(id)).expect("writing to a string does not fail");
         }
         text

@@ -32,6 +32,8 @@ pub struct State {
     pub(crate) closed: Vec<bool>,
     /// Who was interrupted within its own code; nobody else may run.
     pub(crate) unfinished: Option<u32>,
+    /// Free objects per pool when the step under way began; empty between steps.
+    free_before: Vec<u32>,
 }
 
 /// One running process.
@@ -131,8 +133,6 @@ pub struct Machine<'p> {
     parts: Vec<Part>,
     outside: Vec<u8>,
     captures: Vec<Capture>,
-    /// Free objects per pool before a step.
-    free_before: Vec<u32>,
     /// Waiting instances of which a guard has opened since they were last asked for.
     pub(crate) reopened: Vec<u32>,
 }
@@ -153,7 +153,6 @@ impl<'p> Machine<'p> {
             parts: Vec::new(),
             outside: Vec::new(),
             captures: Vec::new(),
-            free_before: Vec::new(),
             reopened: Vec::new(),
         })
     }
@@ -170,6 +169,7 @@ impl<'p> Machine<'p> {
             pools: Pools::new(&self.program.types, &self.code.layouts),
             closed: vec![false; self.program.channels.len()],
             unfinished: None,
+            free_before: Vec::new(),
         }
     }
 
@@ -650,8 +650,9 @@ impl<'p> Machine<'p> {
     /// Takes a step that is possible. Local code stops when the fuel is used up.
     pub fn step(&mut self, step: Step, state: &mut State, world: &mut dyn World, fuel: &mut u64) -> Effect {
         let code = Arc::clone(&self.code);
-        self.free_before.clear();
-        self.free_before.extend(state.pools.pools.iter().map(|pool| pool.free));
+        if state.unfinished.is_none() {
+            state.free_before.extend(state.pools.pools.iter().map(|pool| pool.free));
+        }
         let result = match step {
             Step::Local { instance } => match self.local(&code, state, world, instance, fuel) {
                 Ok(None) => Ok(()),
@@ -784,7 +785,9 @@ impl<'p> Machine<'p> {
 
     /// Evaluates guards that ask for free objects again if their number has changed.
     fn reopen(&mut self, code: &Code, state: &mut State, world: &mut dyn World) -> Result<(), Box<FaultReport>> {
-        if self.free_before.iter().zip(&state.pools.pools).all(|(before, pool)| *before == pool.free) {
+        let unchanged = state.free_before.iter().zip(&state.pools.pools).all(|(before, pool)| *before == pool.free);
+        state.free_before.clear();
+        if unchanged {
             return Ok(());
         }
         for instance in 0..state.instances.len() as u32 {

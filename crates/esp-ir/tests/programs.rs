@@ -1,5 +1,5 @@
-//! Runs each program of `programs/` (text form of the IR) and compares what happens with the file beside it: the
-//! choices of the reference schedule, messages, and the outcome. `; offer c 1`, `; later c 1` (when all rests),
+//! Runs each program of `programs/` (text form of the IR, or ESP) and compares what happens with the file beside it: the
+//! choices of the reference schedule, messages, and the outcome. Comments such as `; offer c 1`, `; later c 1` (when all rests),
 //! `; close c` (after its messages), `; accept c 2` (no more than these), `; extern f 1` (what a call returns),
 //! `; checked`, `; confluent` (every schedule sends and ends alike) in the program say what the world does.
 //!
@@ -10,10 +10,13 @@ use quaject_esp_ir::datum::{Datum, parse_message, print_message};
 
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program};
+use quaject_esp_ir::lower::lower;
 use quaject_esp_ir::replay::{RandomScheduler, replay};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::{read::read, step::Checks, step::Step, text::print, verify::verify};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -48,7 +51,7 @@ impl<'p> Script<'p> {
             now_ns: 0,
             log: Vec::new(),
         };
-        for line in text.lines().filter_map(|line| line.strip_prefix("; ")) {
+        for line in text.lines().filter_map(|line| line.strip_prefix("; ").or(line.strip_prefix("// "))) {
             let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
             let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
             let channel = || program.channels.iter().position(|channel| channel.name == name).expect(line);
@@ -170,7 +173,7 @@ fn outcome_text(program: &Program, outcome: &Outcome) -> String {
 }
 
 /// Runs to the end, the world acting at rest; the trace gets a line for what is visible too.
-fn run_reference(program: &Program, text: &str) -> (Vec<Step>, Vec<String>, Outcome, String) {
+fn run_reference<'p>(program: &'p Program, text: &str) -> (Vec<Step>, Script<'p>, Outcome, String) {
     let mut world = Script::new(program, text);
     let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
     interpreter.record();
@@ -188,22 +191,44 @@ fn run_reference(program: &Program, text: &str) -> (Vec<Step>, Vec<String>, Outc
         logged = world.log.len();
         let over = interpreter.executed() > BUDGET || trace.len() > 2000;
         if !acted && (outcome != Outcome::Budget || over) {
-            return (trace, world.log, outcome, transcript);
+            return (trace, world, outcome, transcript);
         }
     }
+}
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        Err(format!("{path} is not imported by any of these programs"))
+    }
+}
+
+fn compile(path: &Path, text: &str) -> Program {
+    let name = path.file_name().expect("a file").to_string_lossy().to_string();
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new(name, text));
+    let analysis = analyze(&mut sources, root, &mut NoImports);
+    let messages: Vec<_> = analysis.diagnostics.iter().map(|diagnostic| &diagnostic.message).collect();
+    let Some(program) = analysis.program else { panic!("{}: {messages:#?}", path.display()) };
+    lower(&program, &sources)
 }
 
 fn check_file(path: &Path) {
     let text = std::fs::read_to_string(path).expect("a readable program");
     let name = path.display();
-    let program = read(&text).unwrap_or_else(|error| panic!("{name}:{error}"));
+    let program = match path.extension() {
+        Some(extension) if extension == "esp" => compile(path, &text),
+        Some(_) | None => read(&text).unwrap_or_else(|error| panic!("{name}:{error}")),
+    };
     let printed = print(&program);
     let again = read(&printed).unwrap_or_else(|error| panic!("{name}: printed: {error}\n{printed}"));
     assert_eq!(print(&again), printed, "{name}: printing and reading changes the program");
     let errors: Vec<String> = verify(&program).iter().map(|error| error.text(&program)).collect();
     assert!(errors.is_empty(), "{name}: {errors:#?}");
 
-    let (trace, log, outcome, transcript) = run_reference(&program, &text);
+    let (trace, after, outcome, transcript) = run_reference(&program, &text);
+    let log = after.log;
     let expected = format!("{transcript}{}\n", outcome_text(&program, &outcome));
     expect_test::expect_file![path.with_extension("out")].assert_eq(&expected);
 
@@ -222,9 +247,11 @@ fn check_file(path: &Path) {
         assert_eq!((interpreter.take_trace(), &whole), (trace.clone(), &outcome), "{name}: in one piece");
         // What the schedule did, the semantics allows.
         let mut world = Script::new(&program, &text);
-        while let Some((channel, message)) = world.later.pop_front() {
+        let (offered, unused) = (world.later.len() - after.later.len(), after.later);
+        for (channel, message) in world.later.drain(..offered) {
             world.offers[channel.0 as usize].push_back(message);
         }
+        assert_eq!(world.later, unused);
         let replayed = replay(&program, checks, &trace, &mut world).expect("test programs are small");
         let replayed = replayed.unwrap_or_else(|error| panic!("{name}: {error}"));
         world.log.retain(|line| !line.starts_with("time"));
@@ -253,8 +280,30 @@ fn programs() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let entries = std::fs::read_dir(&directory).expect("the programs are there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable directory").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ir"));
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ir" || extension == "esp"));
     paths.sort();
     paths.iter().for_each(|path| check_file(path));
-    assert!(paths.len() >= 6, "{} programs", paths.len());
+    assert!(paths.len() >= 60, "{} programs", paths.len());
+}
+
+/// While others are always ready, an event outside is seen within 64 turns.
+#[test]
+fn the_world_is_looked_at_every_64_turns() {
+    let text = "channel c(int) external out; process a { while { yield; } } process b { in(c, $x); exit(x); }";
+    let program = compile(Path::new("poll.esp"), text);
+    for turns_before in [0, 1, 2, 63, 64, 65, 200] {
+        let mut world = Script::new(&program, "");
+        let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
+        interpreter.record();
+        let mut turns = 0;
+        while turns < turns_before + 2 {
+            assert_eq!(interpreter.run(&mut world, 1), Outcome::Budget);
+            turns += interpreter.take_trace().len();
+        }
+        world.offers[0].push_back(vec![Datum::Int(7)]);
+        assert_eq!(interpreter.run(&mut world, 10_000), Outcome::Ended(7));
+        let waited =
+            interpreter.take_trace().iter().position(|step| *step == Step::FromWorld { instance: 1, branch: 0 });
+        assert!(waited.is_some_and(|turns| turns <= 64), "{turns_before}: {waited:?}");
+    }
 }
