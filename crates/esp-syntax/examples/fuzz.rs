@@ -1,10 +1,11 @@
-//! Tries the front end on any number of senseless programs: `cargo run --release --example fuzz -- COUNT [FIRST]`.
+//! Tries parser, formatter, renderers and checker on any number of senseless programs: `cargo run --release --example fuzz -- COUNT [FIRST]`.
 //! Input number n is the same in every run. Stops at the first that panics, takes a second, or shows that a promise
 //! is broken: every byte is in the tree, formatting changes layout alone, doing it twice changes nothing more.
 
 #[path = "../tests/front_end/support.rs"]
 mod support;
 
+use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::render::{Color, human, json};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     };
     let begin = Instant::now();
     let mut bytes = 0;
-    let mut understood = 0u64;
+    let (mut understood, mut accepted) = (0u64, 0u64);
     let mut slowest = Duration::ZERO;
     for number in first..first + count {
         let text = support::mutation(number);
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
         slowest = slowest.max(time);
         match outcome {
             Ok(Outcome::Understood) => understood += 1,
+            Ok(Outcome::Accepted) => {
+                understood += 1;
+                accepted += 1;
+            }
             Ok(Outcome::Refused) => {}
             Err(_) => {
                 eprintln!("input {number}:\n{text}");
@@ -48,17 +53,21 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
         if (number - first) % 100_000 == 99_999 {
-            println!("{} inputs, {understood} without syntax errors, {bytes} bytes", number - first + 1);
+            println!(
+                "{} inputs, {understood} without syntax errors, {accepted} without any, {bytes} bytes",
+                number - first + 1
+            );
         }
     }
     println!(
-        "{count} inputs, {understood} without syntax errors, {bytes} bytes, {:?}, slowest {slowest:?}",
+        "{count} inputs, {understood} without syntax errors, {accepted} without any, {bytes} bytes, {:?}, slowest {slowest:?}",
         begin.elapsed()
     );
     ExitCode::SUCCESS
 }
 
 enum Outcome {
+    Accepted,
     Understood,
     Refused,
 }
@@ -72,9 +81,15 @@ fn check(text: &str) -> Outcome {
     let meaning = support::meaning(&result.ast());
     human(&sources, result.diagnostics(), Color::Always);
     json(&sources, result.diagnostics());
-    let Ok(laid) = format(&result) else { return Outcome::Refused };
+    let Ok(laid) = format(&result) else {
+        analyze(&mut sources, file, &mut support::NoFiles);
+        return Outcome::Refused;
+    };
     let again = parse(FileId(0), &laid);
     assert_eq!(support::meaning(&again.ast()), meaning, "formatting keeps the meaning");
     assert_eq!(format(&again).as_ref(), Ok(&laid), "formatting twice changes nothing more");
-    Outcome::Understood
+    let analysis = analyze(&mut sources, file, &mut support::NoFiles);
+    human(&sources, &analysis.diagnostics, Color::Always);
+    json(&sources, &analysis.diagnostics);
+    if analysis.program.is_some() { Outcome::Accepted } else { Outcome::Understood }
 }

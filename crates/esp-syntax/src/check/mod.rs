@@ -87,7 +87,8 @@ impl Checker<'_> {
         self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.code));
         self.diagnostics.dedup();
         let failed = self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
-        let diagnostics = std::mem::take(&mut self.diagnostics);
+        let mut diagnostics = std::mem::take(&mut self.diagnostics);
+        diagnostics.truncate(2 * names::MOST_REPORTED);
         Analysis { program: if failed { None } else { Some(self.into_program()) }, diagnostics }
     }
 }

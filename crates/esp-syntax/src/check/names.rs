@@ -109,6 +109,7 @@ pub(super) struct Checker<'a> {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many of the diagnostics are errors.
     pub(super) errors: usize,
+    warnings: usize,
     pub(super) names: FxHashMap<SmolStr, Named>,
     pub(super) types: TypeTable,
     pub(super) measures: Measures,
@@ -140,6 +141,9 @@ pub(super) struct Checker<'a> {
     suggestions_left: u32,
 }
 
+/// So many errors, and as many warnings, are kept; nobody reads more, and a program of nonsense has millions.
+pub(super) const MOST_REPORTED: usize = 500;
+
 /// Names the language gives a meaning to (reference, section 1).
 const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
 
@@ -150,6 +154,7 @@ impl<'a> Checker<'a> {
             integrity,
             diagnostics,
             errors: 0,
+            warnings: 0,
             names: FxHashMap::default(),
             types: TypeTable::new(),
             measures: Measures::default(),
@@ -178,8 +183,14 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        self.errors += usize::from(diagnostic.severity() == Severity::Error);
-        self.diagnostics.push(diagnostic);
+        let reported = match diagnostic.severity() {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        *reported += 1;
+        if *reported <= MOST_REPORTED {
+            self.diagnostics.push(diagnostic);
+        }
     }
 
     /// Reports an error without labels or help.

@@ -117,8 +117,9 @@ fn shown<'a>(file: &'a SourceFile, places: &[&Place<'a>]) -> Vec<Element<'a>> {
 }
 
 fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
-    let start = text.as_bytes()[..range.start].iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1);
-    let end = text.as_bytes()[range.end..].iter().position(|b| *b == b'\n').map_or(text.len(), |n| range.end + n);
+    let (from, to) = (floor_boundary(text, range.start), floor_boundary(text, range.end));
+    let start = text[..from].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[to..].find('\n').map_or(text.len(), |newline| to + newline);
     start..end
 }
 

@@ -1,19 +1,12 @@
 //! `qj explain`: every code has a text of the promised form, and its programs do what it says.
 
-use quaject_esp_syntax::check::{Loader, analyze};
+use crate::support::{NoFiles, explained};
+use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::render::{Color, human};
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic, Severity};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::parse;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
-
-/// The code block with this mark.
-fn block(code: Code, mark: &str) -> &'static str {
-    let text = code.explanation();
-    let (_, rest) =
-        text.split_once(&format!("```{mark}\n")).unwrap_or_else(|| panic!("{} has a `{mark}`", code.name()));
-    rest.split_once("```").expect("a code block is closed").0
-}
 
 /// Codes that the lexer and parser report.
 const SYNTAX: [Code; 5] = [Code::E0101, Code::E0102, Code::E0201, Code::E0202, Code::E0203];
@@ -23,7 +16,7 @@ fn every_text_has_its_title_a_cause_and_two_programs() {
     for code in Code::ALL {
         let text = code.explanation();
         assert!(text.starts_with(&format!("# {}: {}\n\n", code.name(), code.title())), "{text}");
-        assert_ne!(block(*code, "esp fails"), block(*code, "esp"), "{}", code.name());
+        assert_ne!(explained(*code, "esp fails"), explained(*code, "esp"), "{}", code.name());
         assert!(text.lines().all(|line| line.len() <= 120), "{text}");
     }
 }
@@ -31,7 +24,7 @@ fn every_text_has_its_title_a_cause_and_two_programs() {
 #[test]
 fn programs_have_the_syntax_errors_they_show_and_no_others() {
     for code in Code::ALL {
-        let syntax = |mark| -> Vec<Diagnostic> { parse(FileId(0), block(*code, mark)).into_diagnostics() };
+        let syntax = |mark| -> Vec<Diagnostic> { parse(FileId(0), explained(*code, mark)).into_diagnostics() };
         assert_eq!(syntax("esp"), [], "{}", code.name());
         let failing = syntax("esp fails");
         if SYNTAX.contains(code) {
@@ -45,16 +38,8 @@ fn programs_have_the_syntax_errors_they_show_and_no_others() {
 #[test]
 fn corrected_programs_are_laid_out_as_fmt_does() {
     for code in Code::ALL {
-        let program = block(*code, "esp");
+        let program = explained(*code, "esp");
         assert_eq!(format(&parse(FileId(0), program)).as_deref(), Ok(program), "{}", code.name());
-    }
-}
-
-struct NoFiles;
-
-impl Loader for NoFiles {
-    fn load(&mut self, _: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
-        Err("no such file".to_string())
     }
 }
 
@@ -86,7 +71,7 @@ fn calls_and_variables_do_not_size_types_but_local_constants_do() {
 #[test]
 fn failing_programs_fail_with_the_code_they_explain_alone() {
     for code in Code::ALL.iter().filter(|code| !LATER.contains(code)) {
-        let (found, screen) = complaints(block(*code, "esp fails"));
+        let (found, screen) = complaints(explained(*code, "esp fails"));
         assert!(found.iter().any(|found| found.code == *code), "{}:\n{screen}", code.name());
         let errors = found.iter().filter(|found| found.severity() == Severity::Error && found.code != *code);
         assert_eq!(errors.count(), 0, "{}:\n{screen}", code.name());
@@ -96,7 +81,7 @@ fn failing_programs_fail_with_the_code_they_explain_alone() {
 #[test]
 fn corrected_programs_are_accepted_without_a_word() {
     for code in Code::ALL {
-        let (_, screen) = complaints(block(*code, "esp"));
+        let (_, screen) = complaints(explained(*code, "esp"));
         // The calls that E0206 makes agree are still calls of a function that is not declared.
         let said = if *code == Code::E0206 { screen.replace("warning[W0902]", "") } else { screen.clone() };
         assert!(!said.contains("error[") && !said.contains("warning["), "{}:\n{screen}", code.name());

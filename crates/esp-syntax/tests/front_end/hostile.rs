@@ -3,8 +3,10 @@
 use crate::support::{PIECES, PROGRAMS};
 use proptest::prelude::*;
 use quaject_esp_syntax::ast::File;
+use quaject_esp_syntax::check::analyze;
+use quaject_esp_syntax::diagnostics::render::{Color, human};
 use quaject_esp_syntax::parser::{Parse, parse, parse_fast_paths};
-use quaject_esp_syntax::span::FileId;
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 
 fn check(text: &str) -> (Parse, File) {
     parse_fast_paths(FileId(0), text);
@@ -127,4 +129,15 @@ proptest! {
         let place = place.index(program.len());
         check(&format!("{}{text}{}", &program[..place], &program[place..]));
     }
+}
+
+#[test]
+fn a_program_of_mistakes_is_reported_in_part() {
+    let text = format!("process p {{ {} }}", "#1 ".repeat(20_000));
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", &text));
+    let analysis = analyze(&mut sources, root, &mut crate::support::NoFiles);
+    assert!(analysis.program.is_none());
+    assert_eq!(analysis.diagnostics.len(), 500);
+    assert!(human(&sources, &analysis.diagnostics, Color::Never).contains("E0207"));
 }

@@ -2,6 +2,28 @@
 //! make no sense. Others are made from programs by damaging them.
 
 use quaject_esp_syntax::ast::File;
+use quaject_esp_syntax::check::Loader;
+use quaject_esp_syntax::diagnostics::Code;
+use quaject_esp_syntax::lexer::tokenize;
+use quaject_esp_syntax::span::FileId;
+use quaject_esp_syntax::tree::SyntaxKind;
+
+/// No file can be imported.
+pub(crate) struct NoFiles;
+
+impl Loader for NoFiles {
+    fn load(&mut self, _: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("no such file".to_string())
+    }
+}
+
+/// The program in the explanation of a code that has this mark.
+pub(crate) fn explained(code: Code, mark: &str) -> &'static str {
+    let text = code.explanation();
+    let (_, rest) =
+        text.split_once(&format!("```{mark}\n")).unwrap_or_else(|| panic!("{} has a `{mark}`", code.name()));
+    rest.split_once("```").expect("a code block is closed").0
+}
 
 /// What the abstract syntax says, without places.
 pub(crate) fn meaning(file: &File) -> String {
@@ -129,16 +151,27 @@ pub(crate) fn mutation(number: u64) -> String {
     for _ in 0..4 {
         writer.below(2);
     }
-    let mut text = match writer.below(8) {
+    let mut text = match writer.below(10) {
         0 => String::new(),
-        1..=4 => PROGRAMS[writer.below(PROGRAMS.len())].to_string(),
+        1..=3 => {
+            let code = Code::ALL[writer.below(Code::ALL.len())];
+            let mark = ["esp", "esp fails"][writer.below(2)];
+            explained(code, mark).to_string()
+        }
+        4..=6 => PROGRAMS[writer.below(PROGRAMS.len())].to_string(),
         _ => {
             let size = writer.below(120) as u32;
             program(number, size)
         }
     };
+    // Half of them stay close to the grammar, so that what comes behind the parser has something to do.
+    let close = writer.below(2) == 0;
     for _ in 0..writer.below(8) {
-        writer.damage(&mut text);
+        if close {
+            writer.exchange(&mut text);
+        } else {
+            writer.damage(&mut text);
+        }
     }
     text
 }
@@ -154,6 +187,55 @@ impl Writer {
     fn place_in(&mut self, text: &str) -> usize {
         let index = self.below(text.len() + 1);
         boundary(text, index)
+    }
+
+    /// Replaces a token by another of the same kind, or repeats a line.
+    fn exchange(&mut self, text: &mut String) {
+        const TOKENS: [&str; 16] = [
+            "0",
+            "1",
+            "4294967296",
+            "18446744073709551615",
+            "'a'",
+            "x",
+            "int",
+            "u8",
+            "i64",
+            "bool",
+            "true",
+            "==",
+            "+",
+            "<<",
+            "%",
+            "-",
+        ];
+        let (tokens, _) = tokenize(FileId(0), text);
+        let exchanged = |kind: SyntaxKind| !kind.is_trivia() && kind != SyntaxKind::EndOfFile;
+        let places: Vec<usize> = (0..tokens.len()).filter(|index| exchanged(tokens[*index].kind)).collect();
+        if places.is_empty() {
+            return;
+        }
+        let range = |index: usize| tokens[index].start as usize..tokens[index + 1].start as usize;
+        let place = places[self.below(places.len())];
+        let alike: Vec<usize> =
+            places.iter().copied().filter(|other| tokens[*other].kind == tokens[place].kind).collect();
+        match self.below(8) {
+            0 => {
+                let replacement = TOKENS[self.below(TOKENS.len())];
+                text.replace_range(range(place), replacement);
+            }
+            1 => {
+                let lines: Vec<&str> = text.lines().collect();
+                let line = lines[self.below(lines.len())].to_string();
+                let at = self.place_in(text);
+                let at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+                text.insert_str(at, &(line + "\n"));
+            }
+            _ => {
+                let replacement = text[range(alike[self.below(alike.len())])].to_string();
+                text.replace_range(range(place), &replacement);
+            }
+        }
     }
 
     fn damage(&mut self, text: &mut String) {
