@@ -1,11 +1,11 @@
-//! Which extern functions decide what a program does: those whose result can reach a condition, a pattern or an index
-//! (for E0801). Coarse: a variable is one thing, whatever its parts.
+//! Which extern functions decide what a program does: those whose result can reach a condition, a pattern, an index or
+//! the world (for E0801). Coarse: a variable is one thing, whatever its parts.
 
 use super::names::Checker;
 use super::walk;
 use crate::hir::{
-    Argument, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind, Place, ProcessId, Stmt,
-    StmtKind,
+    Argument, Boundary, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind, Place,
+    ProcessId, Stmt, StmtKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -31,7 +31,7 @@ pub(super) fn deciding_externs(checker: &Checker, scope: &[ProcessId]) -> Vec<Ex
     let mut flows = Flows::default();
     for process in scope {
         if let Some(hir) = &checker.processes[process.0 as usize].hir {
-            walk::statements(&hir.body, &mut |stmt| flows.statement(*process, stmt));
+            walk::statements(&hir.body, &mut |stmt| flows.statement(checker, *process, stmt));
         }
     }
     flows.externs.sort();
@@ -122,7 +122,7 @@ impl Flows {
         pattern.condition.iter().for_each(|condition| self.expr(process, condition, Holder::Decision));
     }
 
-    fn statement(&mut self, process: ProcessId, stmt: &Stmt) {
+    fn statement(&mut self, checker: &Checker, process: ProcessId, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Assign(place, value) | StmtKind::Update { place, value, .. } => {
                 self.expr(process, value, Holder::Variable(process, place.base));
@@ -155,8 +155,10 @@ impl Flows {
                             }
                         }
                         Operation::Out(_, channel, values) => {
+                            let world = checker.channels[channel.0 as usize].hir.boundary == Boundary::ToWorld;
                             for (index, value) in values.iter().enumerate() {
-                                self.expr(process, value, Holder::Payload(*channel, index as u32));
+                                let payload = Holder::Payload(*channel, index as u32);
+                                self.expr(process, value, if world { Holder::Decision } else { payload });
                             }
                         }
                         Operation::After(duration, _) => self.expr(process, duration, Holder::Decision),
