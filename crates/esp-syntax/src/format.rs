@@ -2,7 +2,7 @@
 //! a time. Formatting twice changes nothing more.
 //!
 //! The author decides where it matters: a block or list begun on a line of its own stays open, one on a single line
-//! stays there while it fits. What goes where is decided here, on the tree; [`printer`] measures and prints.
+//! stays there while it fits. What goes where is decided here, on the tree; `printer` measures and prints.
 
 mod gaps;
 mod printer;

@@ -1,6 +1,6 @@
 //! From `machines/*.spec` to Rust emitters, decoder tables and the reference page.
 //!
-//! The pipeline is [`read`] (text to [`model::Machine`], checked), then one printer per output. The printers for Rust
+//! The pipeline is `read` (text to [`model::Machine`], checked), then one printer per output. The printers for Rust
 //! and C share [`emit`], so an instruction cannot differ between the two. This crate does no I/O and knows nothing of
 //! functions, frames or calling conventions: those belong to `quaject-vcode`.
 

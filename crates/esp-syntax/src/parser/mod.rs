@@ -1,5 +1,5 @@
 //! The parser: recursive descent over tokens, one function per rule of the grammar (reference, section 2).
-//! It never fails: it writes down events, from which [`build`] makes the lossless tree, and diagnostics.
+//! It never fails: it writes down events, from which `build` makes the lossless tree, and diagnostics.
 //! Knows the grammar and its usual mistakes; knows nothing of names and types.
 //!
 //! ```text
