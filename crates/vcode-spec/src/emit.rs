@@ -17,6 +17,8 @@ pub enum Form {
     Register,
     /// The last operand is an immediate.
     Immediate,
+    /// The base is the stack pointer and the offset that of a local.
+    Local,
 }
 
 /// The output language.
@@ -61,12 +63,13 @@ pub struct Body {
 pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError> {
     let build = Build { machine };
     let result = match form {
-        Form::Register => build.alternatives(&row.register, None, vec![Node::Fail]),
-        Form::Immediate => {
+        Form::Register => build.alternatives(&row.register, Fixed::default(), vec![Node::Fail]),
+        Form::Immediate | Form::Local => {
+            let s = (form == Form::Local).then_some(machine.special.stack);
             let fallback = match row.family {
                 Family::Binary | Family::Load | Family::Store | Family::Branch if !row.register.is_empty() => {
                     let y = machine.special.y;
-                    build.alternatives(&row.register, Some(y), vec![Node::Fail]).map(|mut nodes| {
+                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, vec![Node::Fail]).map(|mut nodes| {
                         nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
                         nodes
                     })
@@ -85,7 +88,7 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::Nullary
                 | Family::Frame => Ok(vec![Node::Fail]),
             };
-            fallback.and_then(|fallback| build.alternatives(&row.immediate, None, fallback))
+            fallback.and_then(|fallback| build.alternatives(&row.immediate, Fixed { s, t: None }, fallback))
         }
     };
     let nodes = result.map_err(|message| SpecError { file: machine.file.clone(), line: row.line, message })?;
@@ -102,29 +105,36 @@ fn any_label(nodes: &[Node]) -> bool {
     })
 }
 
+/// Registers that replace operands of a row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fixed {
+    s: Option<u32>,
+    t: Option<u32>,
+}
+
 struct Build<'a> {
     machine: &'a Machine,
 }
 
 impl Build<'_> {
-    /// `second` replaces operand `t`; `otherwise` is what happens when no alternative applies.
+    /// `otherwise` is what happens when no alternative applies.
     fn alternatives(
         &self,
         alternatives: &[Alternative],
-        second: Option<u32>,
+        fixed: Fixed,
         otherwise: Vec<Node>,
     ) -> Result<Vec<Node>, String> {
         let mut cases = Vec::new();
         for alternative in alternatives {
             let mut conds = Vec::new();
             if let Some(guard) = &alternative.guard {
-                let guard = match second {
-                    Some(number) => {
-                        let names = self.machine.names(Class::Int);
-                        guard.replace("t", &Expr::Name(names[number as usize].clone()))
+                let names = self.machine.names(Class::Int);
+                let mut guard = guard.clone();
+                for (operand, number) in [("s", fixed.s), ("t", fixed.t)] {
+                    if let Some(number) = number {
+                        guard = guard.replace(operand, &Expr::Name(names[number as usize].clone()));
                     }
-                    None => guard.clone(),
-                };
+                }
                 conds.push(Cond::Test(guard));
             }
             let mut nodes = Vec::new();
@@ -134,7 +144,7 @@ impl Build<'_> {
                         nodes.push(Node::SetLong { register: *register, value: value.clone() });
                     }
                     Step::Emit { insn, args } => {
-                        let args: Vec<Arg> = args.iter().map(|arg| substitute(arg, second)).collect();
+                        let args: Vec<Arg> = args.iter().map(|arg| substitute(arg, fixed)).collect();
                         self.fits(*insn, &args, &mut conds)?;
                         nodes.push(Node::Emit { insn: *insn, args });
                     }
@@ -210,11 +220,13 @@ fn choice(cases: Vec<(Vec<Cond>, Vec<Node>)>, otherwise: Vec<Node>) -> Vec<Node>
     if cases.is_empty() { otherwise } else { vec![Node::Choice { cases, otherwise }] }
 }
 
-fn substitute(arg: &Arg, second: Option<u32>) -> Arg {
-    match (arg, second) {
-        (Arg::Register(RegArg::Operand('t')), Some(number)) => Arg::Register(RegArg::Fixed(number)),
-        _ => arg.clone(),
-    }
+fn substitute(arg: &Arg, fixed: Fixed) -> Arg {
+    let number = match arg {
+        Arg::Register(RegArg::Operand('s')) => fixed.s,
+        Arg::Register(RegArg::Operand('t')) => fixed.t,
+        Arg::Register(_) | Arg::Value(_) | Arg::Label => None,
+    };
+    number.map_or_else(|| arg.clone(), |number| Arg::Register(RegArg::Fixed(number)))
 }
 
 fn number_fits(number: i64, signed: bool, bits: u32, scale: u32) -> bool {
@@ -637,19 +649,22 @@ impl Print<'_> {
                         }
                         Rm::Offset(base, offset) => {
                             let reg = reg_text.unwrap_or_else(|| "0".into());
+                            let stack = RegArg::Fixed(self.machine.special.stack);
+                            let base_is_stack = matches!(&args[base], Arg::Register(own) if *own == stack);
                             let base = register(base, 'b');
                             let Arg::Value(offset) = &args[offset] else {
                                 unreachable!("offsets are numbers");
                             };
                             let (constant_text, offset) = (hex(constant), self.expr(offset));
+                            let method = if base_is_stack { "stack_offset" } else { "offset" };
                             let _ = match self.language {
                                 Language::Rust => writeln!(
                                     out,
-                                    "{pad}{cursor}.offset({constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                    "{pad}{cursor}.{method}({constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
                                 ),
                                 Language::C => writeln!(
                                     out,
-                                    "{pad}{cursor} = qjv_offset({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                    "{pad}{cursor} = qjv_{method}({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
                                 ),
                             };
                             (constant, length) = (0, 0);
@@ -713,6 +728,8 @@ pub enum Parameter {
     Immediate(Type),
     /// A 32-bit offset.
     Offset,
+    /// A variable on the stack.
+    Local,
     /// A label.
     Label,
 }
@@ -722,12 +739,13 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
     let register = |letter| Parameter::Register(letter, operand_class(op, ty, letter));
     let second = |immediate| match form {
         Form::Register => register('t'),
-        Form::Immediate => immediate,
+        Form::Immediate | Form::Local => immediate,
     };
     match op.family {
         Family::Binary | Family::Shift => vec![register('d'), register('s'), second(Parameter::Immediate(ty))],
         Family::Unary | Family::Convert => vec![register('d'), register('s')],
         Family::Set => vec![register('d'), Parameter::Immediate(ty)],
+        Family::Load | Family::Store if form == Form::Local => vec![register('d'), Parameter::Local],
         Family::Load | Family::Store => vec![register('d'), register('s'), second(Parameter::Offset)],
         Family::Return if ty == Type::V => Vec::new(),
         Family::Return => vec![register('s')],
@@ -743,8 +761,9 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
 pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
     match op.family {
         Family::Binary | Family::Branch if ty.class() == Class::Float => vec![(Form::Register, "")],
-        Family::Binary | Family::Shift | Family::Branch | Family::Load | Family::Store => {
-            vec![(Form::Register, ""), (Form::Immediate, "i")]
+        Family::Binary | Family::Shift | Family::Branch => vec![(Form::Register, ""), (Form::Immediate, "i")],
+        Family::Load | Family::Store => {
+            vec![(Form::Register, ""), (Form::Immediate, "i"), (Form::Local, "_local")]
         }
         Family::Set if ty.class() == Class::Float => vec![(Form::Register, "")],
         Family::Set | Family::Frame => vec![(Form::Immediate, "")],

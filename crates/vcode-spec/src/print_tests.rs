@@ -19,7 +19,7 @@ pub(crate) fn list(ops: &[PortableOp], machines: &[Machine]) -> String {
     for op in ops {
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
-                if !machines.iter().all(|machine| has(machine, op, ty, form)) {
+                if form == Form::Local || !machines.iter().all(|machine| has(machine, op, ty, form)) {
                     continue;
                 }
                 let name = emit::instruction_name(op, ty, suffix);
@@ -45,6 +45,7 @@ pub(crate) fn list(ops: &[PortableOp], machines: &[Machine]) -> String {
                         },
                         Parameter::Offset => "o.immediate as i32".into(),
                         Parameter::Label => "label".into(),
+                        Parameter::Local => unreachable!("left out above"),
                     })
                     .collect();
                 let _ = writeln!(arms, "        {index} => asm.{name}({}),", arguments.join(", "));

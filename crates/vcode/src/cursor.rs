@@ -42,26 +42,32 @@ impl Cursor {
     }
 
     /// Stores an x86 instruction with base and displacement. `constant` holds its `length` bytes up to the ModRM byte,
-    /// which is at index `length`; the REX prefix is at index `rex`.
+    /// which is at index `length`; the REX prefix is at index `rex`. The base is never rsp or r12, which would need
+    /// another byte: neither is handed out.
     #[inline(always)]
     pub(crate) fn offset(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, offset: i64) {
-        let value = constant | place(reg | base, rex, length);
+        self.displaced(constant | place(reg | base, rex, length), length, length + 1, offset);
+    }
+
+    /// Like [`Cursor::offset`], from the stack pointer, which is spelt with a SIB byte.
+    #[inline(always)]
+    pub(crate) fn stack_offset(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, offset: i64) {
+        let value = constant | place(reg | base, rex, length) | 0x24 << (8 * length + 8);
+        self.displaced(value, length, length + 2, offset);
+    }
+
+    /// Stores `value`, of `after` bytes, with the mode of its ModRM byte at `modrm`, and the displacement.
+    #[inline(always)]
+    fn displaced(&mut self, value: u64, modrm: u32, after: u32, offset: i64) {
         let short = fits_signed(offset, 8, 0);
-        let mode = if short { 0x40 } else { 0x80 };
-        // A base of rsp or r12 is spelt with a SIB byte.
-        let needs_sib = base & 0x0007_0000 == 0x0004_0000;
-        let (value, after) = if needs_sib {
-            (value | mode << (8 * length) | 0x24 << (8 * length + 8), length + 2)
-        } else {
-            (value | mode << (8 * length), length + 1)
-        };
+        let value = value | (if short { 0x40 } else { 0x80 }) << (8 * modrm);
+        let size = if short { 1 } else { 4 };
         if after <= 4 {
-            let size = if short { 1 } else { 4 };
-            self.bytes(value | (offset as u32 as u64) << (8 * after), (after + size) as usize);
             // After one byte of displacement, its other three are garbage that the next instruction overwrites.
+            self.bytes(value | (offset as u32 as u64) << (8 * after), (after + size) as usize);
         } else {
             self.bytes(value, after as usize);
-            self.bytes(offset as u32 as u64, if short { 1 } else { 4 });
+            self.bytes(offset as u32 as u64, size as usize);
         }
     }
 

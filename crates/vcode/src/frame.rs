@@ -20,7 +20,7 @@ use crate::asm::{Asm, Code, Label, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
-use crate::registers::{Class, set_of};
+use crate::registers::Class;
 use crate::signature::{Signature, Type};
 
 /// Whether a function calls others.
@@ -72,16 +72,17 @@ impl<M: Machine> Param<M> {
     }
 }
 
-/// A variable on the stack: load and store at [`Local::offset`] from the stack pointer.
+/// A variable on the stack: load it with `ldi_local` and the like, store it with `sti_local`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
     pub(crate) offset: i32,
 }
 
 impl Local {
-    /// Its offset from the stack pointer.
-    pub fn offset(self) -> i32 {
-        self.offset
+    /// The place `bytes` further up, inside what [`Asm::local_bytes`] made.
+    #[must_use]
+    pub const fn plus(self, bytes: i32) -> Local {
+        Local { offset: self.offset.saturating_add(bytes) }
     }
 }
 
@@ -126,8 +127,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         let f = workspace.open(&region, convention);
         f.leaf = matches!(kind, Kind::Leaf);
-        f.int.free = set_of(convention.int.temp) | set_of(convention.int.saved);
-        f.float.free = set_of(convention.float.temp) | set_of(convention.float.saved);
+        f.int.free = convention.int.all;
+        f.float.free = convention.float.all;
         f.body = f.start.wrapping_add(M::PROLOGUE);
         let cursor = Cursor { ip: f.body };
         let mut asm = Asm { cursor, left: 0, f, machine: PhantomData };
@@ -294,6 +295,11 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         self.f.locals = at + bytes - base;
         Local { offset: at as i32 }
+    }
+
+    /// Puts the address of a variable on the stack into a register.
+    pub fn local_address(&mut self, d: M::Reg, local: Local) {
+        M::frame_address(self, d, i64::from(local.offset));
     }
 
     /// Where temporaries that stand in for callee-saved registers are kept during calls: eight bytes per register of

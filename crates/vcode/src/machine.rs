@@ -2,6 +2,7 @@
 
 use crate::abi::Abi;
 use crate::asm::Asm;
+use crate::registers::{Set, set_of};
 
 /// A machine register.
 pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
@@ -20,6 +21,15 @@ pub struct Lists {
     pub saved: &'static [u8],
     /// Registers that carry arguments; they may be in `temp` too.
     pub args: &'static [u8],
+    /// All that can be handed out.
+    pub(crate) all: Set,
+}
+
+impl Lists {
+    /// Lists of registers by number, below 64.
+    pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
+        Lists { temp, saved, args, all: set_of(temp) | set_of(saved) }
+    }
 }
 
 /// A machine that code can be written for.

@@ -80,8 +80,7 @@ impl File {
 
     /// Gives a register back.
     pub(crate) fn give(&mut self, lists: &Lists, number: u8) {
-        let ours = set_of(lists.temp) | set_of(lists.saved);
-        self.free |= ours & (1 << number);
+        self.free |= lists.all & (1 << number);
         self.standing &= !(1 << number);
     }
 }

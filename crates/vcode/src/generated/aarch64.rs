@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::frame::Local;
 use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
@@ -168,9 +169,6 @@ pub const FS6: Float = Float::new(14);
 /// Hard-coded callee-saved register 7: `d15`.
 pub const FS7: Float = Float::new(15);
 
-/// The stack pointer: a base for loads and stores only.
-pub const SP: Reg = Reg::new(31);
-
 /// The machine `aarch64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aarch64;
@@ -180,16 +178,16 @@ impl Machine for Aarch64 {
     type Float = Float;
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
-    const INT: Lists = Lists {
-        temp: &[9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0],
-        saved: &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
-        args: &[0, 1, 2, 3, 4, 5, 6, 7],
-    };
-    const FLOAT: Lists = Lists {
-        temp: &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 7, 6, 5, 4, 3, 2, 1, 0],
-        saved: &[8, 9, 10, 11, 12, 13, 14, 15],
-        args: &[0, 1, 2, 3, 4, 5, 6, 7],
-    };
+    const INT: Lists = Lists::new(
+        &[9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0],
+        &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    );
+    const FLOAT: Lists = Lists::new(
+        &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 7, 6, 5, 4, 3, 2, 1, 0],
+        &[8, 9, 10, 11, 12, 13, 14, 15],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    );
     const STACK: Reg = Reg::new(31);
     const SCRATCH: Reg = Reg::new(16);
     const SECOND_SCRATCH: Reg = Reg::new(17);
@@ -224,27 +222,27 @@ impl Machine for Aarch64 {
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.stli(r, Self::STACK, at);
+        c.stl_local(r, Local { offset: at });
     }
 
     fn restore(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.ldli(r, Self::STACK, at);
+        c.ldl_local(r, Local { offset: at });
     }
 
     fn save_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stdi(r, Self::STACK, at);
+        c.std_local(r, Local { offset: at });
     }
 
     fn restore_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.lddi(r, Self::STACK, at);
+        c.ldd_local(r, Local { offset: at });
     }
 
     fn save_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stfi(r, Self::STACK, at);
+        c.stf_local(r, Local { offset: at });
     }
 
     fn restore_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.ldfi(r, Self::STACK, at);
+        c.ldf_local(r, Local { offset: at });
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -263,10 +261,6 @@ impl Machine for Aarch64 {
         c.jalr(r);
     }
 
-    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
-        c.addpi(d, Self::STACK, i as u64);
-    }
-
     fn load_long(c: &mut Asm<'_, Self>, d: Reg, s: Reg, at: i32) {
         c.ldli(d, s, at);
     }
@@ -281,6 +275,18 @@ impl Machine for Aarch64 {
 
     fn nop(c: &mut Asm<'_, Self>) {
         c.nop();
+    }
+
+    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
+        c.space(20);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word(0x910003e0 | d.n | ((i as u32 & 0xfff) << 10));
+        } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
+            c.cursor.word(0xd10003e0 | d.n | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x8b1103e0 | d.n);
+        }
     }
 
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -1633,6 +1639,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ldc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word(0x39c003e0 | d.n | ((i as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x38c003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x38f16be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1651,6 +1672,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0x38716800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn lduc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word(0x394003e0 | d.n | ((i as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x384003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x38716be0 | d.n);
         }
     }
 
@@ -1677,6 +1713,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn lds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word(0x79c003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x78c003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x78f16be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1695,6 +1746,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0x78716800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn ldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word(0x794003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x784003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x78716be0 | d.n);
         }
     }
 
@@ -1721,6 +1787,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xb94003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xb84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xb8716be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1739,6 +1820,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xb8716800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn ldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xb94003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xb84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xb8716be0 | d.n);
         }
     }
 
@@ -1765,6 +1861,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8716be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1783,6 +1894,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xf8716800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn ldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8716be0 | d.n);
         }
     }
 
@@ -1809,6 +1935,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8716be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1827,6 +1968,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xbc716800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn ldf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xbd4003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xbc4003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xbc716be0 | d.n);
         }
     }
 
@@ -1853,6 +2009,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ldd_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xfd4003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xfc4003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xfc716be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1871,6 +2042,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0x38316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn stc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word(0x390003e0 | d.n | ((i as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x380003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x38316be0 | d.n);
         }
     }
 
@@ -1897,6 +2083,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn stuc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word(0x390003e0 | d.n | ((i as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x380003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x38316be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1915,6 +2116,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0x78316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn sts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word(0x790003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x780003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x78316be0 | d.n);
         }
     }
 
@@ -1941,6 +2157,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn stus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word(0x790003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0x780003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0x78316be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -1959,6 +2190,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xb8316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn sti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xb90003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xb80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xb8316be0 | d.n);
         }
     }
 
@@ -1985,6 +2231,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn stu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xb90003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xb80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xb8316be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -2003,6 +2264,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xf8316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn stl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8316be0 | d.n);
         }
     }
 
@@ -2029,6 +2305,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn stul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8316be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -2047,6 +2338,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xf8316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn stp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xf8316be0 | d.n);
         }
     }
 
@@ -2073,6 +2379,21 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn stf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word(0xbd0003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xbc0003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xbc316be0 | d.n);
+        }
+    }
+
+    #[inline(always)]
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -2091,6 +2412,21 @@ impl Core for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word(0xfc316800 | d.n | (s.n << 5));
+        }
+    }
+
+    #[inline(always)]
+    fn std_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word(0xfd0003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word(0xfc0003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word(0xfc316be0 | d.n);
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::frame::Local;
 use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
@@ -166,9 +167,6 @@ pub const FS10: Float = Float::new(26);
 /// Hard-coded callee-saved register 11: `fs11`.
 pub const FS11: Float = Float::new(27);
 
-/// The stack pointer: a base for loads and stores only.
-pub const SP: Reg = Reg::new(2);
-
 /// The machine `riscv64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Riscv64;
@@ -178,16 +176,16 @@ impl Machine for Riscv64 {
     type Float = Float;
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
-    const INT: Lists = Lists {
-        temp: &[5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10],
-        saved: &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
-        args: &[10, 11, 12, 13, 14, 15, 16, 17],
-    };
-    const FLOAT: Lists = Lists {
-        temp: &[0, 1, 2, 3, 4, 5, 6, 7, 28, 29, 30, 17, 16, 15, 14, 13, 12, 11, 10],
-        saved: &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
-        args: &[10, 11, 12, 13, 14, 15, 16, 17],
-    };
+    const INT: Lists = Lists::new(
+        &[5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10],
+        &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
+        &[10, 11, 12, 13, 14, 15, 16, 17],
+    );
+    const FLOAT: Lists = Lists::new(
+        &[0, 1, 2, 3, 4, 5, 6, 7, 28, 29, 30, 17, 16, 15, 14, 13, 12, 11, 10],
+        &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
+        &[10, 11, 12, 13, 14, 15, 16, 17],
+    );
     const STACK: Reg = Reg::new(2);
     const SCRATCH: Reg = Reg::new(30);
     const SECOND_SCRATCH: Reg = Reg::new(31);
@@ -222,27 +220,27 @@ impl Machine for Riscv64 {
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.stli(r, Self::STACK, at);
+        c.stl_local(r, Local { offset: at });
     }
 
     fn restore(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.ldli(r, Self::STACK, at);
+        c.ldl_local(r, Local { offset: at });
     }
 
     fn save_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stdi(r, Self::STACK, at);
+        c.std_local(r, Local { offset: at });
     }
 
     fn restore_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.lddi(r, Self::STACK, at);
+        c.ldd_local(r, Local { offset: at });
     }
 
     fn save_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stfi(r, Self::STACK, at);
+        c.stf_local(r, Local { offset: at });
     }
 
     fn restore_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.ldfi(r, Self::STACK, at);
+        c.ldf_local(r, Local { offset: at });
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -261,10 +259,6 @@ impl Machine for Riscv64 {
         c.jalr(r);
     }
 
-    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
-        c.addpi(d, Self::STACK, i as u64);
-    }
-
     fn load_long(c: &mut Asm<'_, Self>, d: Reg, s: Reg, at: i32) {
         c.ldli(d, s, at);
     }
@@ -279,6 +273,16 @@ impl Machine for Riscv64 {
 
     fn nop(c: &mut Asm<'_, Self>) {
         c.nop();
+    }
+
+    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
+        c.space(36);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00010013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10033 | (d.n << 7));
+        }
     }
 
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -2031,6 +2035,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ldc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00010003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f0003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2048,6 +2066,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f4003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
+    fn lduc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00014003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f4003 | (d.n << 7));
         }
     }
@@ -2075,6 +2107,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn lds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00011003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f1003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2092,6 +2138,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f5003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
+    fn ldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00015003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f5003 | (d.n << 7));
         }
     }
@@ -2119,6 +2179,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f2003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2136,6 +2210,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f2003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
+    fn ldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f2003 | (d.n << 7));
         }
     }
@@ -2163,6 +2251,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f3003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2180,6 +2282,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f3003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
+    fn ldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f3003 | (d.n << 7));
         }
     }
@@ -2207,6 +2323,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f3003 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2229,6 +2359,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ldf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012007 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f2007 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2246,6 +2390,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f3007 | (d.n << 7));
+        }
+    }
+
+    #[inline(always)]
+    fn ldd_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013007 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f3007 | (d.n << 7));
         }
     }
@@ -2275,6 +2433,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn stc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00010023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f0023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2294,6 +2466,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f0023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
+    fn stuc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00010023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f0023 | (d.n << 20));
         }
     }
@@ -2323,6 +2509,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn sts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00011023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f1023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2342,6 +2542,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f1023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
+    fn stus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00011023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f1023 | (d.n << 20));
         }
     }
@@ -2371,6 +2585,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn sti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f2023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2390,6 +2618,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f2023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
+    fn stu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f2023 | (d.n << 20));
         }
     }
@@ -2419,6 +2661,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn stl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f3023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2438,6 +2694,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f3023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
+    fn stul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f3023 | (d.n << 20));
         }
     }
@@ -2467,6 +2737,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn stp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f3023 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2491,6 +2775,20 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn stf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00012027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
+            c.cursor.word(0x000f2027 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
@@ -2510,6 +2808,20 @@ impl Core for Asm<'_, Riscv64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f00f33 | (s.n << 15));
+            c.cursor.word(0x000f3027 | (d.n << 20));
+        }
+    }
+
+    #[inline(always)]
+    fn std_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(40);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word(0x00013027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            c.cursor.word(0x01f10f33);
             c.cursor.word(0x000f3027 | (d.n << 20));
         }
     }

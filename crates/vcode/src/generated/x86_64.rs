@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::frame::Local;
 use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
@@ -55,14 +56,12 @@ pub const T7: Reg = Reg::new(7);
 pub const S0: Reg = Reg::new(3);
 /// Hard-coded callee-saved register 1: `rbp`.
 pub const S1: Reg = Reg::new(5);
-/// Hard-coded callee-saved register 2: `r12`.
-pub const S2: Reg = Reg::new(12);
-/// Hard-coded callee-saved register 3: `r13`.
-pub const S3: Reg = Reg::new(13);
-/// Hard-coded callee-saved register 4: `r14`.
-pub const S4: Reg = Reg::new(14);
-/// Hard-coded callee-saved register 5: `r15`.
-pub const S5: Reg = Reg::new(15);
+/// Hard-coded callee-saved register 2: `r13`.
+pub const S2: Reg = Reg::new(13);
+/// Hard-coded callee-saved register 3: `r14`.
+pub const S3: Reg = Reg::new(14);
+/// Hard-coded callee-saved register 4: `r15`.
+pub const S4: Reg = Reg::new(15);
 
 /// A register for floats and doubles.
 ///
@@ -122,9 +121,6 @@ pub const FT13: Float = Float::new(1);
 /// Hard-coded temporary register 14: `xmm0`.
 pub const FT14: Float = Float::new(0);
 
-/// The stack pointer: a base for loads and stores only.
-pub const SP: Reg = Reg::new(4);
-
 /// The machine `x86_64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct X86_64;
@@ -134,13 +130,9 @@ impl Machine for X86_64 {
     type Float = Float;
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
-    const INT: Lists =
-        Lists { temp: &[10, 0, 9, 8, 1, 2, 6, 7], saved: &[3, 5, 12, 13, 14, 15], args: &[7, 6, 2, 1, 8, 9] };
-    const FLOAT: Lists = Lists {
-        temp: &[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0],
-        saved: &[],
-        args: &[0, 1, 2, 3, 4, 5, 6, 7],
-    };
+    const INT: Lists = Lists::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
+    const FLOAT: Lists =
+        Lists::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
     const STACK: Reg = Reg::new(4);
     const SCRATCH: Reg = Reg::new(11);
     const SECOND_SCRATCH: Reg = Reg::new(11);
@@ -173,27 +165,27 @@ impl Machine for X86_64 {
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.stli(r, Self::STACK, at);
+        c.stl_local(r, Local { offset: at });
     }
 
     fn restore(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
-        c.ldli(r, Self::STACK, at);
+        c.ldl_local(r, Local { offset: at });
     }
 
     fn save_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stdi(r, Self::STACK, at);
+        c.std_local(r, Local { offset: at });
     }
 
     fn restore_float(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.lddi(r, Self::STACK, at);
+        c.ldd_local(r, Local { offset: at });
     }
 
     fn save_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.stfi(r, Self::STACK, at);
+        c.stf_local(r, Local { offset: at });
     }
 
     fn restore_single(c: &mut Asm<'_, Self>, r: Float, at: i32) {
-        c.ldfi(r, Self::STACK, at);
+        c.ldf_local(r, Local { offset: at });
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -212,10 +204,6 @@ impl Machine for X86_64 {
         c.jalr(r);
     }
 
-    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
-        c.addpi(d, Self::STACK, i as u64);
-    }
-
     fn load_long(c: &mut Asm<'_, Self>, d: Reg, s: Reg, at: i32) {
         c.ldli(d, s, at);
     }
@@ -230,6 +218,26 @@ impl Machine for X86_64 {
 
     fn nop(c: &mut Asm<'_, Self>) {
         c.nop();
+    }
+
+    fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
+        c.space(15);
+        if d.b == Reg::new(4).b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xc08348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else if d.b == Reg::new(4).b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8d48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == Reg::new(4).b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(4).b), 3);
+            } else {
+                c.cursor.index(0x8d48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            }
+        }
     }
 
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -2390,6 +2398,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ldc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xbe0f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xbe0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
@@ -2406,6 +2427,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0xb60f40, 0, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn lduc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xb60f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xb60f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2430,6 +2464,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn lds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
@@ -2446,6 +2493,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2470,6 +2530,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2486,6 +2559,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2510,6 +2596,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2526,6 +2625,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2550,6 +2662,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
@@ -2566,6 +2691,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x100f40f3, 1, 4, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ldf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(17);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x100f40f3, 1, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x100f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2590,6 +2728,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ldd_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(17);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x100f40f2, 1, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x100f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2606,6 +2757,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8840, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn stc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8840, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2630,6 +2794,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn stuc_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8840, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
@@ -2646,6 +2823,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn sts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2670,6 +2860,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn stus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2686,6 +2889,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn sti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2710,6 +2926,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn stu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2726,6 +2955,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn stl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2750,6 +2992,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn stul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -2766,6 +3021,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn stp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 
@@ -2790,6 +3058,19 @@ impl Core for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn stf_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(17);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x110f40f3, 1, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x110f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
@@ -2806,6 +3087,19 @@ impl Core for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x110f40f2, 1, 4, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn std_local(&mut self, d: Float, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(17);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x110f40f2, 1, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x110f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use quaject_vcode::{Argument, Asm, Class, Core, Kind, Machine, Param, Target, Type};
+use quaject_vcode::{Argument, Asm, Class, Core, Kind, Local, Machine, Param, Target, Type};
 
 use crate::harness::Batch;
 
@@ -72,17 +72,17 @@ where
             let (one, two) = (asm.local(Type::L), asm.local_bytes(size, 8));
             let three = asm.local(Type::I);
             let value = asm.getreg(Class::Temporary).unwrap();
-            let last = two.offset() + size as i32 - 8;
+            let last = two.plus(size as i32 - 8);
             asm.setl(value, 1);
-            asm.stli(value, M::STACK, one.offset());
+            asm.stl_local(value, one);
             asm.setl(value, 2);
-            asm.stli(value, M::STACK, last);
+            asm.stl_local(value, last);
             asm.seti(value, 3);
-            asm.stii(value, M::STACK, three.offset());
-            asm.ldli(saved, M::STACK, one.offset());
-            asm.ldli(value, M::STACK, last);
+            asm.sti_local(value, three);
+            asm.ldl_local(saved, one);
+            asm.ldl_local(value, last);
             asm.addl(saved, saved, value);
-            asm.ldii(value, M::STACK, three.offset());
+            asm.ldi_local(value, three);
             asm.cvi2l(value, value);
             asm.addl(saved, saved, value);
             asm.retl(saved);
@@ -119,7 +119,7 @@ where
 }
 
 /// Fewer than any machine has.
-const M_REGISTERS: i64 = 13;
+const M_REGISTERS: i64 = 12;
 
 /// A type of C, as the generator of signatures sees it.
 #[derive(Debug, Clone, Copy)]
@@ -289,13 +289,13 @@ where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
     // Everything goes to memory first: with twelve parameters there may be no other register.
-    let locals: Vec<i32> = types.iter().map(|ty| asm.local(*ty).offset()).collect();
+    let locals: Vec<Local> = types.iter().map(|ty| asm.local(*ty)).collect();
     for (ty, (param, at)) in types.iter().zip(params.iter().zip(&locals)) {
         match (ty, *param) {
-            (Type::F, Param::Float(float)) => asm.stfi(float, M::STACK, *at),
-            (Type::D, Param::Float(float)) => asm.stdi(float, M::STACK, *at),
-            (Type::I | Type::U, Param::Reg(register)) => asm.stii(register, M::STACK, *at),
-            (_, Param::Reg(register)) => asm.stli(register, M::STACK, *at),
+            (Type::F, Param::Float(float)) => asm.stf_local(float, *at),
+            (Type::D, Param::Float(float)) => asm.std_local(float, *at),
+            (Type::I | Type::U, Param::Reg(register)) => asm.sti_local(register, *at),
+            (_, Param::Reg(register)) => asm.stl_local(register, *at),
             (_, Param::Float(_) | Param::None) => panic!("{ty:?} is in the wrong place"),
         }
         match *param {
@@ -310,22 +310,22 @@ where
     for (index, (ty, at)) in types.iter().zip(&locals).enumerate() {
         match ty {
             Type::F => {
-                asm.ldfi(float, M::STACK, *at);
+                asm.ldf_local(float, *at);
                 asm.cvf2l(term, float);
             }
             Type::D => {
-                asm.lddi(float, M::STACK, *at);
+                asm.ldd_local(float, *at);
                 asm.cvd2l(term, float);
             }
             Type::I => {
-                asm.ldii(term, M::STACK, *at);
+                asm.ldi_local(term, *at);
                 asm.cvi2l(term, term);
             }
             Type::U => {
-                asm.ldui(term, M::STACK, *at);
+                asm.ldu_local(term, *at);
                 asm.cvu2l(term, term);
             }
-            _ => asm.ldli(term, M::STACK, *at),
+            _ => asm.ldl_local(term, *at),
         }
         asm.mulli(term, term, index as i64 + 1);
         asm.addl(sum, sum, term);
