@@ -77,6 +77,36 @@ const TOOLS: &[Tool] = &[
         needed_by: "vcode's functions run under qemu-user",
     },
     Tool {
+        package: Package::Named("gcc-12-mips-linux-gnu"),
+        probe: "mips-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6-dev-mips-cross"),
+        probe: "test -e /usr/mips-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
+        package: Package::Named("gcc-12-sparc64-linux-gnu"),
+        probe: "sparc64-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6-dev-sparc64-cross"),
+        probe: "test -e /usr/sparc64-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
+        package: Package::Named("gcc-12-alpha-linux-gnu"),
+        probe: "alpha-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6.1-dev-alpha-cross"),
+        probe: "test -e /usr/alpha-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
         package: Package::Named("qemu-user"),
         probe: "qemu-riscv64 --version",
         needed_by: "vcode's functions run on machines that are not this one",

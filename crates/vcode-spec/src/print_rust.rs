@@ -63,6 +63,7 @@ pub(crate) fn sentence(op: &PortableOp, ty: Type, form: Form) -> String {
 /// Whether `machine` can emit this form.
 pub(crate) fn has(machine: &Machine, op: &PortableOp, ty: Type, form: Form) -> bool {
     machine.row(&op.name, ty).is_some_and(|row| match form {
+        Form::Register if op.family == Family::Set => true,
         Form::Register => !row.register.is_empty(),
         Form::Immediate | Form::Local => !row.immediate.is_empty() || !row.register.is_empty(),
     })
@@ -238,6 +239,9 @@ fn machine_impl(out: &mut String, machine: &Machine, marker: &str) -> Result<(),
         ("restore_float", "r: Float, at: i32", "ldd_local(r, Local { offset: at })"),
         ("save_single", "r: Float, at: i32", "stf_local(r, Local { offset: at })"),
         ("restore_single", "r: Float, at: i32", "ldf_local(r, Local { offset: at })"),
+        ("copy_single", "d: Float, s: Float", "movf(d, s)"),
+        ("extend_int", "d: Reg, s: Reg", "cvi2l(d, s)"),
+        ("extend_unsigned", "d: Reg, s: Reg", "cvu2l(d, s)"),
         ("copy", "d: Reg, s: Reg", "movl(d, s)"),
         ("copy_float", "d: Float, s: Float", "movd(d, s)"),
         ("constant", "d: Reg, i: i64", "setl(d, i)"),
@@ -288,7 +292,11 @@ fn patch(out: &mut String, machine: &Machine) {
                 let _ = writeln!(out, "                let value = (value + {}) >> {low};", 1_u64 << (low - 1));
                 (bits, scale)
             }
-            Part::Low => (64, 0),
+            Part::Low => {
+                let half = 1_u64 << (bits - 1);
+                let _ = writeln!(out, "                let value = ((value & {}) ^ {half}) - {half};", 2 * half - 1);
+                (64, 0)
+            }
         };
         if range.0 < 64 {
             let _ = writeln!(
@@ -337,7 +345,9 @@ fn method(
     name: &str,
     visibility: &str,
 ) -> Result<(), SpecError> {
-    let body = emit::body(machine, row, form)?;
+    // A floating constant is placed after the code and found by a label, or is put together from its bits.
+    let from_bits = op.family == Family::Set && row.ty.class() == Class::Float && row.register.is_empty();
+    let body = emit::body(machine, row, if from_bits { Form::Immediate } else { form })?;
     let print = print(machine, op, row, "c.cursor", "c");
     let _ = writeln!(out, "    #[inline(always)]\n    {visibility}{} {{", signature(op, row.ty, form, name, ""));
     out.push_str("        let c = self;\n");
@@ -345,6 +355,8 @@ fn method(
     for parameter in &parameters {
         let line = match parameter {
             Parameter::Immediate(ty) => match ty {
+                Type::F if from_bits => "let i = i64::from(i.to_bits());",
+                Type::D if from_bits => "let i = i.to_bits() as i64;",
                 Type::F => "let b = c.constant(u64::from(i.to_bits()), 4);",
                 Type::D => "let b = c.constant(i.to_bits(), 8);",
                 Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => "let i = i64::from(i);",

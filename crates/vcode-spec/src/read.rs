@@ -242,7 +242,9 @@ impl<'a> Reader<'a> {
             "rello" => relative(Part::Low),
             other => return Err(format!("no field kind `{other}`")),
         };
-        if bits - scale != width {
+        // A signed low part may sit in a wider field.
+        let fits = if prefix == "rello" { bits <= width } else { bits - scale == width };
+        if !fits {
             return Err(format!("`{text}` has {} bits but {width} places", bits - scale));
         }
         Ok(kind)

@@ -1,7 +1,9 @@
 //! Where arguments go: the calling conventions of the six machines, and conventions substituted by a client. Knows
 //! register numbers, not encodings.
 
-use crate::generated::{aarch64::Aarch64, riscv64::Riscv64, x86_64::X86_64};
+use crate::generated::{
+    aarch64::Aarch64, alpha::Alpha, mips::Mips, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
+};
 use crate::machine::{Lists, Machine};
 use crate::signature::Type;
 
@@ -62,6 +64,16 @@ pub trait Abi {
     const OUTGOING: u32;
     /// Bytes at the bottom of a frame that are not the function's own.
     const BOTTOM: u32;
+    /// What the stack pointer lacks to the address it stands for (SPARC).
+    const BIAS: u32 = 0;
+    /// The least a call pushes for stack arguments, if it pushes anything.
+    const HOME: u32 = 0;
+    /// Where in eight bytes of stack a float is.
+    const SINGLE_AT: u32 = 0;
+    /// How much higher the number of the register is in which a float travels than of the one it is used in (SPARC).
+    const SINGLE_SHIFT: u8 = 0;
+    /// Whether values of 32 bits must be extended before they leave the function.
+    const EXTENDS: bool = false;
     /// The stack pointer modulo sixteen at entry.
     const MISALIGNED: u32;
     /// Bytes before a label site at which its instruction starts (x86).
@@ -110,6 +122,44 @@ fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type
     next(int.args, &mut counters.int).map_or_else(|| stack(counters), Place::Int)
 }
 
+/// Position decides; integers and floats have a register each per position (Alpha).
+fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+    let list = if ty.is_float() { float.args } else { int.args };
+    next(list, &mut counters.int).map_or_else(|| stack(counters), if ty.is_float() { Place::Float } else { Place::Int })
+}
+
+/// Position decides, and every position has its place on the stack (SPARC V9).
+fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+    let at = counters.stack;
+    counters.stack += 8;
+    let list = if ty.is_float() { float.args } else { int.args };
+    match list.get(at as usize / 8) {
+        Some(number) if ty.is_float() => Place::Float(*number),
+        Some(number) => Place::Int(*number),
+        None => Place::Stack(at),
+    }
+}
+
+/// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones (MIPS o32).
+fn o32(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+    let size = if ty == Type::D { 8 } else { 4 };
+    let at = counters.stack.next_multiple_of(size);
+    counters.stack = at + size;
+    if ty.is_float()
+        && counters.int == 0
+        && let Some(number) = next(float.args, &mut counters.float)
+    {
+        return Place::Float(number);
+    }
+    counters.int = 1;
+    let word = at as usize / 4;
+    match (int.args.get(word), int.args.get(word + 1)) {
+        (Some(first), Some(second)) if ty == Type::D => Place::Pair(*first, *second),
+        (Some(number), _) => Place::Int(*number),
+        (None, _) => Place::Stack(at),
+    }
+}
+
 const fn convention<M: Machine>(place: fn(&Lists, &Lists, &mut Counters, Type) -> Place) -> Convention {
     Convention { int: M::INT, float: M::FLOAT, place, scratch: Scratch::Free }
 }
@@ -144,6 +194,54 @@ impl Abi for Riscv64 {
 
 impl Abi for Aarch64 {
     const CONVENTION: Convention = convention::<Self>(separate);
+    const INCOMING: u32 = 0;
+    const OUTGOING: u32 = 0;
+    const BOTTOM: u32 = 0;
+    const MISALIGNED: u32 = 0;
+    const SITE_BACK: usize = 0;
+    const JUMP_BYTES: usize = 4;
+    const DELAY_SLOTS: bool = false;
+    const COUNTS_FLOATS: bool = false;
+    const LITTLE_ENDIAN: bool = true;
+    const PROLOGUE: usize = 128;
+}
+
+impl Abi for Mips {
+    const CONVENTION: Convention = convention::<Self>(o32);
+    const INCOMING: u32 = 0;
+    const OUTGOING: u32 = 0;
+    const BOTTOM: u32 = 16;
+    const HOME: u32 = 16;
+    const MISALIGNED: u32 = 0;
+    const SITE_BACK: usize = 0;
+    const JUMP_BYTES: usize = 4;
+    const DELAY_SLOTS: bool = true;
+    const COUNTS_FLOATS: bool = false;
+    const LITTLE_ENDIAN: bool = false;
+    const PROLOGUE: usize = 128;
+}
+
+impl Abi for Sparc64 {
+    const CONVENTION: Convention = convention::<Self>(by_slot);
+    const INCOMING: u32 = 2047 + 128;
+    const OUTGOING: u32 = 128;
+    const BOTTOM: u32 = 176;
+    const BIAS: u32 = 2047;
+    const HOME: u32 = 48;
+    const SINGLE_AT: u32 = 4;
+    const SINGLE_SHIFT: u8 = 1;
+    const EXTENDS: bool = true;
+    const MISALIGNED: u32 = 0;
+    const SITE_BACK: usize = 0;
+    const JUMP_BYTES: usize = 4;
+    const DELAY_SLOTS: bool = true;
+    const COUNTS_FLOATS: bool = false;
+    const LITTLE_ENDIAN: bool = false;
+    const PROLOGUE: usize = 128;
+}
+
+impl Abi for Alpha {
+    const CONVENTION: Convention = convention::<Self>(by_position);
     const INCOMING: u32 = 0;
     const OUTGOING: u32 = 0;
     const BOTTOM: u32 = 0;

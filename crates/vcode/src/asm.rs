@@ -127,6 +127,11 @@ impl<T: Copy> Pool<T> {
     }
 
     #[inline]
+    pub(crate) fn last(&self) -> Option<T> {
+        self.get(self.count.wrapping_sub(1))
+    }
+
+    #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.count
     }
@@ -451,6 +456,24 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         self.f.fail(Error::Immediate);
         0
+    }
+
+    /// A constant for a machine whose long has 32 bits.
+    #[inline(always)]
+    pub(crate) fn long32(&mut self, value: i64) -> i64 {
+        if value != i64::from(value as i32) {
+            self.f.fail(Error::Immediate);
+        }
+        i64::from(value as i32)
+    }
+
+    /// An unsigned constant or address for a machine whose long has 32 bits.
+    #[inline(always)]
+    pub(crate) fn unsigned32(&mut self, value: u64) -> i64 {
+        if value > u64::from(u32::MAX) {
+            self.f.fail(Error::Immediate);
+        }
+        i64::from(value as i32)
     }
 
     /// Notes that the function calls others.

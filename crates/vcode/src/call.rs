@@ -109,7 +109,10 @@ impl<M: Machine> Asm<'_, M> {
         if expected != arguments.len() {
             return Err(Error::Arguments);
         }
-        let pushed = if counters.stack == 0 { 0 } else { (M::OUTGOING + counters.stack).next_multiple_of(16) };
+        let pushed = match counters.stack {
+            0 => 0,
+            bytes => (M::OUTGOING + bytes.max(M::HOME)).next_multiple_of(16),
+        };
         let transfer = self.transfer() + pushed as i32;
         self.stand_ins(M::save, M::save_float);
         if pushed != 0 {
@@ -128,7 +131,9 @@ impl<M: Machine> Asm<'_, M> {
             let ty = ty?;
             let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
             match (place, *argument) {
-                (Place::Stack(at), argument) => self.store_argument(ty, (M::OUTGOING + at) as i32, argument)?,
+                (Place::Stack(at), argument) => {
+                    self.store_argument(ty, (M::BIAS + M::OUTGOING + at) as i32, argument)?
+                }
                 (Place::Int(number), Argument::Reg(register)) if !ty.is_float() => {
                     int.push(register.number(), number)?
                 }
@@ -183,6 +188,7 @@ impl<M: Machine> Asm<'_, M> {
                 Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
             }
         }
+        self.finish_arguments(signature)?;
         if let Target::Address(address) = target {
             M::constant(self, M::SCRATCH, address as i64);
         }
@@ -197,6 +203,36 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
+    /// Does to arguments in registers what the convention wants of values shorter than a register.
+    fn finish_arguments(&mut self, signature: Signature<'_>) -> Result<(), Error> {
+        if !M::EXTENDS && M::SINGLE_SHIFT == 0 {
+            return Ok(());
+        }
+        let convention = self.f.convention;
+        let mut counters = Counters::default();
+        for ty in signature.types() {
+            let ty = ty?;
+            match (convention.place)(&convention.int, &convention.float, &mut counters, ty) {
+                Place::Int(number) => self.extend(ty, M::Reg::from_number(number), M::Reg::from_number(number)),
+                Place::Float(number) if ty == Type::F => {
+                    let from = M::Float::from_number(number);
+                    M::copy_single(self, M::Float::from_number(number + M::SINGLE_SHIFT), from);
+                }
+                Place::Float(_) | Place::Pair(..) | Place::Stack(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a long of a shorter value where the convention demands it.
+    fn extend(&mut self, ty: Type, d: M::Reg, s: M::Reg) {
+        match ty {
+            Type::I | Type::S | Type::C => M::extend_int(self, d, s),
+            Type::U | Type::Us | Type::Uc => M::extend_unsigned(self, d, s),
+            Type::L | Type::Ul | Type::P | Type::F | Type::D => {}
+        }
+    }
+
     /// Where a call leaves an integer or pointer.
     pub fn result(&self) -> M::Reg {
         M::RESULT
@@ -209,8 +245,13 @@ impl<M: Machine> Asm<'_, M> {
 
     fn store_argument(&mut self, ty: Type, at: i32, argument: Argument<M>) -> Result<(), Error> {
         match argument {
-            Argument::Float(register) if ty == Type::F => M::save_single(self, register, at),
+            Argument::Float(register) if ty == Type::F => M::save_single(self, register, at + M::SINGLE_AT as i32),
             Argument::Float(register) if ty == Type::D => M::save_float(self, register, at),
+            Argument::Reg(register) if !ty.is_float() && M::EXTENDS => {
+                M::copy(self, M::SECOND_SCRATCH, register);
+                self.extend(ty, M::SECOND_SCRATCH, M::SECOND_SCRATCH);
+                M::save(self, M::SECOND_SCRATCH, at);
+            }
             Argument::Reg(register) if !ty.is_float() => M::save(self, register, at),
             Argument::Constant(constant) if !ty.is_float() => {
                 M::constant(self, M::SECOND_SCRATCH, constant);

@@ -28,6 +28,14 @@ impl Cursor {
         self.ip = self.ip.wrapping_add(4);
     }
 
+    /// Stores a big-endian word.
+    #[inline(always)]
+    pub(crate) fn word_big(&mut self, word: u32) {
+        // SAFETY: the invariant of the type: space for this word was reserved.
+        unsafe { self.ip.cast::<u32>().write_unaligned(word.to_be()) };
+        self.ip = self.ip.wrapping_add(4);
+    }
+
     /// Stores the low `length` bytes of `value`, and perhaps garbage after them.
     #[inline(always)]
     pub(crate) fn bytes(&mut self, value: u64, length: usize) {

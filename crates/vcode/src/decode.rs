@@ -74,6 +74,7 @@ pub(crate) struct Insn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     WordLittle,
+    WordBig,
     Bytes,
 }
 
@@ -87,7 +88,10 @@ pub struct Table {
 }
 
 pub use crate::generated::aarch64_table::TABLE as AARCH64;
+pub use crate::generated::alpha_table::TABLE as ALPHA;
+pub use crate::generated::mips_table::TABLE as MIPS;
 pub use crate::generated::riscv64_table::TABLE as RISCV64;
+pub use crate::generated::sparc64_table::TABLE as SPARC64;
 pub use crate::generated::x86_64_table::TABLE as X86_64;
 
 /// The most operands of an instruction.
@@ -113,9 +117,13 @@ impl Table {
     pub fn decode(&'static self, code: &[u8]) -> Option<Decoded> {
         match self.layout {
             Layout::Bytes => self.insns.iter().find_map(|insn| self.bytes(insn, code)),
-            Layout::WordLittle => {
+            Layout::WordLittle | Layout::WordBig => {
                 let bytes: [u8; 4] = code.get(..4)?.try_into().ok()?;
-                let word = u32::from_le_bytes(bytes);
+                let word = if self.layout == Layout::WordLittle {
+                    u32::from_le_bytes(bytes)
+                } else {
+                    u32::from_be_bytes(bytes)
+                };
                 self.insns.iter().find_map(|insn| self.word(insn, word))
             }
         }

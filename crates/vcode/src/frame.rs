@@ -152,7 +152,11 @@ impl<'a, M: Machine> Asm<'a, M> {
                 }
                 Place::Float(number) if ty.is_float() => {
                     self.f.float.free &= !(1 << number);
-                    Param::Float(M::Float::from_number(number))
+                    let register = M::Float::from_number(number);
+                    if M::SINGLE_SHIFT != 0 && ty == Type::F {
+                        M::copy_single(self, register, M::Float::from_number(number + M::SINGLE_SHIFT));
+                    }
+                    Param::Float(register)
                 }
                 Place::Int(number) => {
                     self.f.int.free &= !(1 << number);
@@ -242,7 +246,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             *param = match ty {
                 Type::F => {
                     let to = self.getfloat(class)?;
-                    M::load_float(self, to, M::SCRATCH, at);
+                    M::load_float(self, to, M::SCRATCH, at + M::SINGLE_AT as i32);
                     Param::Float(to)
                 }
                 Type::D => {
@@ -268,7 +272,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     }
 
     fn transfer_slot(&self) -> i32 {
-        (M::BOTTOM + self.save_area() - 8) as i32
+        (M::BIAS + M::BOTTOM + self.save_area() - 8) as i32
     }
 
     /// The stack slot in which a call parks a value, or moves it between register files. It is the last of the save
@@ -291,10 +295,10 @@ impl<'a, M: Machine> Asm<'a, M> {
         let at = (base + self.f.locals).next_multiple_of(align);
         if bytes > MOST_LOCALS || at + bytes > MOST_LOCALS {
             self.f.fail(Error::Frame);
-            return Local { offset: base as i32 };
+            return Local { offset: (M::BIAS + base) as i32 };
         }
         self.f.locals = at + bytes - base;
-        Local { offset: at as i32 }
+        Local { offset: (M::BIAS + at) as i32 }
     }
 
     /// Puts the address of a variable on the stack into a register.
@@ -328,8 +332,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             || f.convention.scratch == Scratch::Preserved;
         // A jump to the epilogue right before the epilogue is no jump.
         let ip = f.at(self.cursor.ip);
-        if let Some(count) = f.fixups.len().checked_sub(1)
-            && let Some(last) = f.fixups.get(count)
+        if let Some(last) = f.fixups.last()
             && last.label == Label::EPILOGUE.0
             && last.site + 4 == ip
             && f.last_bound != ip
@@ -337,13 +340,19 @@ impl<'a, M: Machine> Asm<'a, M> {
             f.fixups.pop();
             self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
         }
+        // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
+        let ends_in_return = M::DELAY_SLOTS
+            && f.last_bound != ip
+            && f.fixups.last().is_some_and(|last| last.label == Label::EPILOGUE.0 && last.site + 8 == ip);
         let epilogue = f.at(self.cursor.ip);
         let entry = if framed {
             self.frame()
         } else {
-            M::return_(&mut self);
-            if M::DELAY_SLOTS {
-                M::nop(&mut self);
+            if !ends_in_return {
+                M::return_(&mut self);
+                if M::DELAY_SLOTS {
+                    M::nop(&mut self);
+                }
             }
             self.f.at(self.f.body)
         };
@@ -487,7 +496,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Visits every register that the frame preserves, with its slot.
     fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
         let convention = self.f.convention;
-        let mut at = M::BOTTOM as i32;
+        let mut at = (M::BIAS + M::BOTTOM) as i32;
         if let Some(link) = M::LINK
             && self.f.calls
         {

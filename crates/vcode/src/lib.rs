@@ -47,7 +47,7 @@ pub use call::{Argument, Target};
 pub use error::Error;
 pub use frame::{Kind, Local, Param};
 pub use generated::core::Core;
-pub use generated::{aarch64, riscv64, x86_64};
+pub use generated::{aarch64, alpha, mips, riscv64, sparc64, x86_64};
 pub use machine::{Lists, Machine, Register};
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use memory::Memory;

@@ -82,6 +82,12 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     fn restore_single(c: &mut Asm<'_, Self>, r: Self::Float, at: i32);
     /// Copies a register.
     fn copy(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Copies a float.
+    fn copy_single(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Float);
+    /// Extends an int to a long.
+    fn extend_int(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Extends an unsigned to a long.
+    fn extend_unsigned(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
     /// Copies a floating register.
     fn copy_float(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Float);
     /// Loads a constant.

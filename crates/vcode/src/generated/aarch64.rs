@@ -245,6 +245,18 @@ impl Machine for Aarch64 {
         c.ldf_local(r, Local { offset: at });
     }
 
+    fn copy_single(c: &mut Asm<'_, Self>, d: Float, s: Float) {
+        c.movf(d, s);
+    }
+
+    fn extend_int(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2l(d, s);
+    }
+
+    fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvu2l(d, s);
+    }
+
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.movl(d, s);
     }

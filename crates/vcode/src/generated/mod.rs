@@ -3,10 +3,19 @@
 /// AArch64.
 pub mod aarch64;
 pub(crate) mod aarch64_table;
+/// Alpha.
+pub mod alpha;
+pub(crate) mod alpha_table;
 pub(crate) mod core;
+/// MIPS, big-endian, o32.
+pub mod mips;
+pub(crate) mod mips_table;
 /// RISC-V, 64 bits.
 pub mod riscv64;
 pub(crate) mod riscv64_table;
+/// SPARC V9.
+pub mod sparc64;
+pub(crate) mod sparc64_table;
 /// x86-64.
 pub mod x86_64;
 pub(crate) mod x86_64_table;

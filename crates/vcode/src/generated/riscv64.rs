@@ -243,6 +243,18 @@ impl Machine for Riscv64 {
         c.ldf_local(r, Local { offset: at });
     }
 
+    fn copy_single(c: &mut Asm<'_, Self>, d: Float, s: Float) {
+        c.movf(d, s);
+    }
+
+    fn extend_int(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2l(d, s);
+    }
+
+    fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvu2l(d, s);
+    }
+
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.movl(d, s);
     }
@@ -298,6 +310,7 @@ impl Machine for Riscv64 {
             }
             1 => {
                 let value = distance - -4;
+                let value = ((value & 4095) ^ 2048) - 2048;
                 word & !0xfff00000 | (((value >> 0) as u32 & 0xfff) << 20)
             }
             2 => {

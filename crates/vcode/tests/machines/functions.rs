@@ -66,7 +66,7 @@ where
         asm.setl(argument, 7);
         asm.retl(argument);
     });
-    for size in [8, 100, 3000, 40_000] {
+    for size in [8, 104, 3000, 40_000] {
         batch.add_function::<M>("locals do not overlap", Kind::Leaf, 6, |asm, _| {
             let saved = asm.getreg(Class::Persistent).unwrap();
             let (one, two) = (asm.local(Type::L), asm.local_bytes(size, 8));

@@ -320,6 +320,9 @@ impl<'t> Batch<'t> {
                     right = self.random() % u64::from(bits);
                 }
             }
+            if self.long == 32 && matches!(ty, Type::Ul | Type::P) {
+                immediate &= 0xffff_ffff;
+            }
             let second = if instruction.immediate { immediate as u64 } else { right };
             defined = match instruction.family {
                 Family::Binary | Family::Shift if ty.is_float() => {

@@ -39,6 +39,36 @@ const RISCV64: Tools = Tools {
     table: &decode::RISCV64,
 };
 
+const MIPS: Tools = Tools {
+    prefix: "mips-linux-gnu-",
+    qemu: Some("qemu-mips"),
+    library: None,
+    assembler: &["-mips32r2", "-mabi=32"],
+    prelude: ".set noreorder\n.set noat\n.set nomacro\n.text\n",
+    little: false,
+    table: &decode::MIPS,
+};
+
+const SPARC64: Tools = Tools {
+    prefix: "sparc64-linux-gnu-",
+    qemu: Some("qemu-sparc64"),
+    library: None,
+    assembler: &["-64", "-Av9"],
+    prelude: ".register %g2,#scratch\n.register %g3,#scratch\n.text\n",
+    little: false,
+    table: &decode::SPARC64,
+};
+
+const ALPHA: Tools = Tools {
+    prefix: "alpha-linux-gnu-",
+    qemu: Some("qemu-alpha"),
+    library: Some("/usr/alpha-linux-gnu"),
+    assembler: &["-mev6"],
+    prelude: ".set noat\n.set nomacro\n.text\n",
+    little: true,
+    table: &decode::ALPHA,
+};
+
 /// `QJ_TEST=quick` tries fewer operands.
 fn rounds() -> usize {
     if std::env::var("QJ_TEST").as_deref() == Ok("quick") { 2 } else { 10 }
@@ -77,4 +107,19 @@ fn aarch64_instructions() {
 #[test]
 fn riscv64_instructions() {
     matrix::<quaject_vcode::riscv64::Riscv64>(&RISCV64);
+}
+
+#[test]
+fn mips_instructions() {
+    matrix::<quaject_vcode::mips::Mips>(&MIPS);
+}
+
+#[test]
+fn sparc64_instructions() {
+    matrix::<quaject_vcode::sparc64::Sparc64>(&SPARC64);
+}
+
+#[test]
+fn alpha_instructions() {
+    matrix::<quaject_vcode::alpha::Alpha>(&ALPHA);
 }
