@@ -355,8 +355,11 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// Fills `to` from the program's own form, adding a count to each boxed part.
+    /// Whether two values of one type are equal by content; the left one may have the world's form.
     pub(crate) fn equal(&self, a: &Lvalue, b: &Lvalue, left: View) -> String {
+        if a.text == b.text {
+            return "true".to_string();
+        }
         if self.types().is_scalar(a.ty) {
             return format!("{} == {}", a.text, b.text);
         }
@@ -532,12 +535,16 @@ impl<'p, 'a> Code<'p, 'a> {
             Op::SetLength(place, value) => {
                 let to = self.place(place, at);
                 let (bound, index) = (self.bound(to.ty), self.index(*value));
-                self.check(&format!("{index} > {bound}u"), Fault::Range, at);
-                line!(
-                    self,
-                    "if ({index} > {0}.length) esp_zero({0}.data + {0}.length, {index} - {0}.length);",
-                    to.text
-                );
+                if !self.is_below(*value, bound.saturating_add(1)) {
+                    self.check(&format!("{index} > {bound}u"), Fault::Range, at);
+                }
+                if self.constant_of(*value) != Some(0) {
+                    line!(
+                        self,
+                        "if ({index} > {0}.length) esp_zero({0}.data + {0}.length, {index} - {0}.length);",
+                        to.text
+                    );
+                }
                 line!(self, "{}.length = ({}){};", to.text, length_type(bound), self.value(*value));
             }
             Op::CopySlice { to, from, start, end } => {
@@ -742,7 +749,11 @@ impl<'p, 'a> Code<'p, 'a> {
     /// Checks that so many bytes lie inside from the offset on.
     fn window(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) {
         let index = self.index(offset);
-        let bad = format!("{0}.length < {bytes}u || {index} > (uint32_t){0}.length - {bytes}u", of.text);
+        let short = format!("{}.length < {bytes}u", of.text);
+        let bad = match self.constant_of(offset) {
+            Some(0) => short,
+            Some(_) | None => format!("{short} || {index} > (uint32_t){}.length - {bytes}u", of.text),
+        };
         self.check(&bad, Fault::Bounds, at);
     }
 
@@ -913,8 +924,41 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
+    /// Comparisons that are always the same, of which C compilers warn.
+    fn known_comparison(&self, op: BinaryOp, a: Value, b: Value) -> Option<bool> {
+        if a == b {
+            return match op {
+                BinaryOp::Equal | BinaryOp::LessEqual | BinaryOp::GreaterEqual => Some(true),
+                BinaryOp::NotEqual | BinaryOp::Less | BinaryOp::Greater => Some(false),
+                BinaryOp::Add
+                | BinaryOp::Subtract
+                | BinaryOp::Multiply
+                | BinaryOp::Divide
+                | BinaryOp::Remainder
+                | BinaryOp::ShiftLeft
+                | BinaryOp::ShiftRight
+                | BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor => None,
+            };
+        }
+        let int = int_type(self.types(), self.value_type(a))?;
+        let lowest = |value: Value| self.constant_of(value) == Some(int.min());
+        let highest = |value: Value| self.constant_of(value) == Some(int.max());
+        match op {
+            BinaryOp::Less if lowest(b) || highest(a) => Some(false),
+            BinaryOp::Greater if highest(b) || lowest(a) => Some(false),
+            BinaryOp::LessEqual if highest(b) || lowest(a) => Some(true),
+            BinaryOp::GreaterEqual if lowest(b) || highest(a) => Some(true),
+            _ => None,
+        }
+    }
+
     fn binary(&mut self, op: BinaryOp, a: Value, b: Value, ty: TypeId, at: Location) -> String {
         let (x, y) = (self.value(a), self.value(b));
+        if let Some(known) = self.known_comparison(op, a, b) {
+            return known.to_string();
+        }
         let compare = |sign: &str| format!("{x} {sign} {y}");
         match op {
             BinaryOp::Equal => return compare("=="),

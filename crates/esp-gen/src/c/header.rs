@@ -187,7 +187,7 @@ pub(crate) fn write(plan: &Plan<'_>) -> String {
 
 fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
     let channel = &plan.program.channels[index];
-    let name = format!("{}{}_message", plan.own, plan.channels[index].name);
+    let name = format!("{}_message", plan.channels[index].name);
     let (whole, offsets) = message(&plan.program.types, channel);
     let direction = match channel.boundary {
         Boundary::FromWorld => "from the world",
@@ -235,8 +235,8 @@ fn declare_extern(plan: &Plan<'_>, function: &Extern, text: &mut String) {
 
 fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
     let channel = &plan.program.channels[index];
-    let (own, prefix, name) = (&plan.own, &plan.prefix, &plan.channels[index].name);
-    let message = format!("{own}{name}_message");
+    let (prefix, name, plain) = (&plan.prefix, &plan.channels[index].name, &plan.channels[index].plain);
+    let message = format!("{name}_message");
     let faces: Vec<usize> = interface::of_channel(plan, index);
     match (channel.boundary, plan.options.style) {
         (Boundary::Internal, _) => return,
@@ -246,12 +246,12 @@ fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
                 "/* {}: call from one interrupt or thread; false: the ring was full, the message dropped. */",
                 channel.name
             );
-            put!(text, "bool {prefix}_post_{name}(const {message} *message);");
-            put!(text, "uint32_t {prefix}_dropped_{name}(void);");
+            put!(text, "bool {prefix}_post_{plain}(const {message} *message);");
+            put!(text, "uint32_t {prefix}_dropped_{plain}(void);");
         }
         (Boundary::FromWorld, Style::Poll | Style::SansIo) if faces.is_empty() => {
             put!(text, "/* {}: whether a message is there, and taking it. Yours to write. */", channel.name);
-            put!(text, "bool {own}{name}_ready(void);\nvoid {own}{name}_take({message} *message);");
+            put!(text, "bool {name}_ready(void);\nvoid {name}_take({message} *message);");
         }
         (Boundary::ToWorld, _) if faces.is_empty() => {
             put!(
@@ -259,14 +259,14 @@ fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
                 "/* {}: whether a message would be accepted, and accepting it. Yours to write. */",
                 channel.name
             );
-            put!(text, "bool {own}{name}_ready(void);\nvoid {own}{name}_put(const {message} *message);");
+            put!(text, "bool {name}_ready(void);\nvoid {name}_put(const {message} *message);");
         }
         (Boundary::FromWorld | Boundary::ToWorld, _) => {}
     }
     for face in faces {
         text.push_str(&interface::declare(plan, face));
     }
-    put!(text, "/* {} will never be ready again. */\nvoid {prefix}_close_{name}({prefix}_t *t);\n", channel.name);
+    put!(text, "/* {} will never be ready again. */\nvoid {prefix}_close_{plain}({prefix}_t *t);\n", channel.name);
 }
 
 fn declare_state(plan: &Plan<'_>, text: &mut String) {
@@ -331,10 +331,10 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
         match (channel.boundary, plan.sans_io()) {
             (Boundary::Internal, _) | (_, true) => {}
             (Boundary::FromWorld, false) => {
-                put!(text, "    {0}{name}_message {name}_head;\n    bool {name}_full, {name}_closed;", plan.own);
+                put!(text, "    {name}_message {name}_head;\n    bool {name}_full, {name}_closed;");
             }
             (Boundary::ToWorld, false) => {
-                put!(text, "    {0}{name}_message {name}_tail;\n    bool {name}_closed;", plan.own)
+                put!(text, "    {name}_message {name}_tail;\n    bool {name}_closed;")
             }
         }
     }
@@ -363,15 +363,15 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
 
 fn declare_io(plan: &Plan<'_>, text: &mut String) {
     let prefix = &plan.prefix;
-    let (own, sources, sinks) = (&plan.own, plan.external(Boundary::FromWorld), plan.external(Boundary::ToWorld));
+    let (sources, sinks) = (plan.external(Boundary::FromWorld), plan.external(Boundary::ToWorld));
     put!(text, "/* What the world offers. */\ntypedef struct {prefix}_input {{");
     if plan.sans_io() {
         for index in &sources {
             let name = &plan.channels[*index].name;
             put!(
                 text,
-                "    struct {{ const {own}{name}_message *messages; size_t count; bool closed; }} {};",
-                member(name)
+                "    struct {{ const {name}_message *messages; size_t count; bool closed; }} {};",
+                member(&plan.channels[*index].plain)
             );
         }
     }
@@ -385,8 +385,8 @@ fn declare_io(plan: &Plan<'_>, text: &mut String) {
             let name = &plan.channels[*index].name;
             put!(
                 text,
-                "    struct {{ {own}{name}_message *messages; size_t capacity, count; bool closed; }} {};",
-                member(name)
+                "    struct {{ {name}_message *messages; size_t capacity, count; bool closed; }} {};",
+                member(&plan.channels[*index].plain)
             );
         }
     }

@@ -29,13 +29,13 @@ fn signature(plan: &Plan<'_>, face: usize, entry: &InterfaceEntry) -> String {
         })
         .collect();
     let parameters = if parameters.is_empty() { "void".to_string() } else { parameters.join(", ") };
-    format!("void {}{}{}({parameters})", plan.own, plan.interfaces[face], entry.name)
+    format!("void {}{}({parameters})", plan.interfaces[face], entry.name)
 }
 
 /// Declarations of an interface's functions.
 pub(crate) fn declare(plan: &Plan<'_>, face: usize) -> String {
     let data = &plan.program.interfaces[face];
-    let name = format!("{}{}", plan.own, plan.interfaces[face]);
+    let name = &plan.interfaces[face];
     let direction = match plan.program.channels[data.channel.0 as usize].boundary {
         Boundary::FromWorld => "Call an entry only while it is ready.",
         Boundary::ToWorld | Boundary::Internal => "Yours to write.",
@@ -51,8 +51,7 @@ pub(crate) fn declare(plan: &Plan<'_>, face: usize) -> String {
 pub(crate) fn define(plan: &Plan<'_>, channel: usize, face: usize) -> String {
     let data = &plan.program.interfaces[face];
     let name = &plan.channels[channel].name;
-    let mut text =
-        format!("\nbool {}{}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.own, plan.interfaces[face]);
+    let mut text = format!("\nbool {}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.interfaces[face]);
     for entry in &data.entries {
         text.push_str(&format!("\n{}\n{{\n", signature(plan, face, entry)));
         for (index, (pattern, ty)) in entry.patterns.iter().zip(&plan.program.channels[channel].payload).enumerate() {
@@ -135,7 +134,7 @@ pub(crate) fn take_apart(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, ch
         }
         let test = if all.is_empty() { "{".to_string() } else { format!("if ({}) {{", all.join(" && ")) };
         code.open(&test);
-        code.line(&format!("{}{}{}({});", plan.own, plan.interfaces[face], entry.name, arguments.join(", ")));
+        code.line(&format!("{}{}({});", plan.interfaces[face], entry.name, arguments.join(", ")));
         code.line("return;");
         code.close("}");
     }

@@ -72,12 +72,12 @@ impl<'p, 'a> Functions<'p, 'a> {
         for ty in &function.parameters {
             if types.is_scalar(*ty) || matches!(types.get(*ty), Type::Boxed(_)) {
                 let value = function.body.blocks[0].parameters[scalars];
-                parameters.push(format!("{} {}", code.c_type(*ty), code.value(value)));
+                parameters.push(format!("{} {} ESP_UNUSED", code.c_type(*ty), code.value(value)));
                 skip.insert(value);
                 scalars += 1;
             } else {
                 let name = self.plan.slot_name(&function.body, SlotId(slots));
-                parameters.push(format!("const {} *{name}", code.c_type(*ty)));
+                parameters.push(format!("const {} *{name} ESP_UNUSED", code.c_type(*ty)));
                 slots += 1;
             }
         }
@@ -160,7 +160,7 @@ impl<'p, 'a> Functions<'p, 'a> {
         let name = &self.plan.channels[channel].name;
         match self.view(channel) {
             View::Program => format!("{name}_view"),
-            View::World => format!("{}{name}_message", self.plan.own),
+            View::World => format!("{name}_message"),
         }
     }
 
@@ -214,7 +214,7 @@ impl<'p, 'a> Functions<'p, 'a> {
         }
         let data = &plan.channels[channel];
         let search_writers = !writers_in_place(plan, channel);
-        let search_readers = !readers_in_place(plan, channel);
+        let search_readers = readers_are_searched(plan, channel);
         if search_writers || search_readers {
             for end in &data.readers {
                 self.match_function(*end, channel);
@@ -487,7 +487,7 @@ impl<'p, 'a> Functions<'p, 'a> {
                 code.open("if (r) {");
                 code.line("*m = v;");
                 code.line("*branch = b;");
-                code.line("*fault = r;");
+                code.line("*fault = f > 1 ? f | SENDER_FAULT : r;");
                 code.line("found = id + 1;");
                 if stamped {
                     let index = if plan.is_array(process) {
@@ -586,6 +586,15 @@ pub(crate) fn readers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
             let same_wait = data.readers.iter().filter(|other| (other.process, other.wait) == (end.process, end.wait));
             same_wait.count() == 1
         })
+}
+
+/// Whether some writer searches for its reader.
+pub(crate) fn readers_are_searched(plan: &Plan<'_>, channel: usize) -> bool {
+    !readers_in_place(plan, channel)
+        || plan.channels[channel]
+            .writers
+            .iter()
+            .any(|end| matches!(&plan.branch(*end).operation, Operation::Out { payload: Payload::Region(_), .. }))
 }
 
 /// Where the values of a message computed on arrival are.

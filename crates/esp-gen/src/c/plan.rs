@@ -54,6 +54,8 @@ pub(crate) struct ProcessPlan {
 /// One channel.
 pub(crate) struct ChannelPlan {
     pub(crate) name: String,
+    /// Without the program's prefix.
+    pub(crate) plain: String,
     pub(crate) readers: Vec<End>,
     pub(crate) writers: Vec<End>,
     pub(crate) reader_instances: u32,
@@ -106,26 +108,85 @@ impl<'a> Plan<'a> {
         let prefix = options.prefix.clone().unwrap_or_else(|| "esp".to_string());
         let own = options.prefix.as_ref().map(|prefix| format!("{prefix}_")).unwrap_or_default();
         for word in [
-            "t", "io", "now", "self", "from", "to", "left", "turns", "head", "tail", "where", "polling", "dispatch",
-            "enter", "idle", "rest", "poll", "pc", "ready", "left_", "bind", "next", "result", "branch", "found",
-            "input", "output", "status", "stamp", "stuck", "carry_on", "finished", "faulted", "later", "moved",
+            "t",
+            "io",
+            "now",
+            "self",
+            "from",
+            "to",
+            "left",
+            "turns",
+            "head",
+            "tail",
+            "where",
+            "polling",
+            "dispatch",
+            "enter",
+            "idle",
+            "rest",
+            "poll",
+            "pc",
+            "ready",
+            "left_",
+            "bind",
+            "next",
+            "result",
+            "branch",
+            "found",
+            "input",
+            "output",
+            "at",
+            "due",
+            "faults",
+            "wakes",
+            "at_rest",
+            "reopen",
+            "unqueue",
+            "is_waiting",
+            "pools_save",
+            "pools_restore",
+            "waiting_append",
+            "waiting_remove",
+            "program_init",
+            "program_step",
+            "program_fault",
+            "program_place",
+            "program_stuck",
+            "program_trace",
+            "poll_at",
+            "poll_after",
+            "poll_next",
+            "put_",
+            "run",
+            "leave",
+            "again",
+            "status",
+            "stamp",
+            "stuck",
+            "carry_on",
+            "finished",
+            "faulted",
+            "later",
+            "moved",
         ] {
             names.reserve(word);
         }
         let (types, world_types) = type_names(program, &own, &mut names);
-        let channels = program.channels.iter().map(|channel| names.claim(&channel.name)).collect::<Vec<_>>();
-        let pools = program.types.pools().iter().map(|pool| names.claim(&format!("{}_pool", pool.name))).collect();
+        let channels =
+            program.channels.iter().map(|channel| names.claim(&format!("{own}{}", channel.name))).collect::<Vec<_>>();
+        let pools = program.types.pools().iter().map(|pool| names.claim(&format!("{own}{}_pool", pool.name))).collect();
         let functions = program
             .functions
             .iter()
-            .map(|function| (names.claim(&format!("fn_{}", function.name)), local_homes(&function.body)))
+            .map(|function| (names.claim(&format!("{own}fn_{}", function.name)), local_homes(&function.body)))
             .collect();
-        let interfaces = program.interfaces.iter().map(|interface| names.claim(&interface.name)).collect();
+        let interfaces =
+            program.interfaces.iter().map(|interface| names.claim(&format!("{own}{}", interface.name))).collect();
         let mut pc = 1;
         let mut base = 0;
         let mut processes = Vec::new();
         for process in &program.processes {
-            let plan = plan_process(program, process, names.claim(&process.name), &mut pc, base);
+            let plan = plan_process(program, process, names.claim(&format!("{own}{}", process.name)), &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
         }
@@ -137,6 +198,7 @@ impl<'a> Plan<'a> {
             channels: channels
                 .into_iter()
                 .map(|name| ChannelPlan {
+                    plain: name.strip_prefix(&own).unwrap_or(&name).to_string(),
                     name,
                     readers: Vec::new(),
                     writers: Vec::new(),

@@ -16,8 +16,8 @@ use super::analysis::{Home, SlotHome};
 use super::code::{Code, Lvalue, Scope, line};
 use super::helpers::Helper;
 use super::matching::{
-    Source, blocked_bits, leave, open_condition, processes, readers_in_place, ready_message, switch, takes_objects,
-    writers_in_place,
+    Source, blocked_bits, leave, open_condition, processes, readers_are_searched, readers_in_place, ready_message,
+    switch, takes_objects, writers_in_place,
 };
 use super::pattern::{Counting, binds, conditions, keep, parts};
 use super::plan::{End, Plan, has_regions};
@@ -481,9 +481,12 @@ fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
         line!(code, "uint32_t w_, f_ = 0, r_ = 0;");
         code.open(&format!("if ((w_ = {name}_find(t, {own}, &v_, &f_, &r_)) != 0) {{"));
         code.line("const esp_pid s_ = w_ - 1;");
-        let raise = code.raise_number("r_");
         trace(code, "'c'", "s_", "f_", &own, &end.branch.to_string());
-        line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
+        code.open("if (ESP_UNLIKELY(r_ > 1)) {");
+        code.line("where = r_ & ~SENDER_FAULT;");
+        line!(code, "t->instance = r_ & SENDER_FAULT ? s_ : {own};");
+        code.line("goto faulted;");
+        code.close("}");
         for (index, process) in processes(&data.writers).iter().enumerate() {
             let writer = &plan.processes[*process];
             let last = index + 1 == processes(&data.writers).len();
@@ -685,8 +688,11 @@ fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
     code.line("to = found_ - 1;");
     code.line("to_branch = b_to_;");
     trace(code, "'c'", &own, &end.branch.to_string(), "to", "b_to_");
-    let raise = code.raise_number("r_");
-    line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
+    code.open("if (ESP_UNLIKELY(r_ > 1)) {");
+    code.line("where = r_;");
+    line!(code, "t->instance = f_ > 1 ? {own} : to;");
+    code.line("goto faulted;");
+    code.close("}");
     if let Payload::Region(entry) = payload
         && takes_objects(plan, end.process, *entry)
     {
@@ -704,10 +710,7 @@ fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
 pub(crate) fn deliver(code: &mut Code<'_, '_>, channel: usize) {
     let plan = code.plan;
     let data = &plan.channels[channel];
-    let searched = data.writers.iter().any(|end| {
-        !readers_in_place(plan, channel)
-            || matches!(&plan.branch(*end).operation, Operation::Out { payload: Payload::Region(_), .. })
-    });
+    let searched = readers_are_searched(plan, channel);
     if plan.program.channels[channel].boundary != Boundary::Internal || !searched || data.readers.is_empty() {
         return;
     }
@@ -757,7 +760,7 @@ fn receive_from_world(code: &mut Code<'_, '_>, end: End, channel: usize) {
     let data = &plan.channels[channel];
     let own = plan.own_id(end.process);
     code.open("{");
-    line!(code, "const {}{1}_message *const m_ = {1}_peek(IO);", plan.own, data.name);
+    line!(code, "const {0}_message *const m_ = {0}_peek(IO);", data.name);
     let source = parts(code, channel, "m_", View::World);
     let mut all = vec!["m_".to_string()];
     if plan.channel_has_boxes(channel) {
@@ -792,8 +795,9 @@ fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Pa
     let data = &plan.channels[channel];
     let own = plan.own_id(end.process);
     code.open(&format!("if ({}_accepts(IO)) {{", data.name));
-    line!(code, "{}{}_message *const m_ = {}_room(IO);", plan.own, data.name, data.name);
+    line!(code, "{0}_message *const m_ = {0}_room(IO);", data.name);
     line!(code, "{}_view v_;", data.name);
+    trace(code, "'o'", &own, &end.branch.to_string(), "0", "0");
     match payload {
         Payload::Ready(parts) => ready_message(code, end, parts, "v_.", Source::Parked),
         Payload::Region(_) => {
@@ -815,7 +819,6 @@ fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Pa
             line!(code, "m_->v{index} = {};", part.text);
         }
     }
-    trace(code, "'o'", &own, &end.branch.to_string(), "0", "0");
     line!(code, "{}_send(IO);", data.name);
     release_moved(code, channel, "v_");
     leave(code, end);

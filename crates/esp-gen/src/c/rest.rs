@@ -165,6 +165,14 @@ fn ends(plan: &Plan<'_>, text: &mut String) {
 fn at_rest(plan: &Plan<'_>, text: &mut String) {
     let prefix = &plan.prefix;
     let instances = plan.instances;
+    if instances == 0 {
+        put!(
+            text,
+            "\nstatic esp_status at_rest({prefix}_t *t, const {prefix}_input *in, {prefix}_output *out)\n{{\n    \
+             (void)t; (void)in; (void)out;\n    return ESP_DONE;\n}}"
+        );
+        return;
+    }
     put!(
         text,
         "\n/* Marks 1 what something can still wake, then 2 what nothing will and should. */\nstatic esp_status \
