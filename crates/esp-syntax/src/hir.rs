@@ -337,7 +337,8 @@ pub enum Operation {
 pub struct Pattern {
     /// What it accepts.
     pub kind: PatternKind,
-    /// `if e`, a `bool`; may read what the whole operation's or arm's pattern has declared up to here, in order of text.
+    /// `if e`, a `bool`; may read what the whole operation's or arm's pattern has declared up to here, in order of
+    /// text.
     pub condition: Option<Box<Expr>>,
     /// The type of the part it is matched against. A part of boxed type is looked into by all forms but `Any`,
     /// `Declare` and `Assign`, which take the object itself.
