@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use quaject_esp_run::{Binding, Time};
 use std::path::PathBuf;
 
 /// Checks, runs and compiles programs in ESP, the language of processes and channels for systems code.
@@ -12,8 +13,11 @@ use std::path::PathBuf;
     max_term_width = 100,
     propagate_version = true,
     disable_help_subcommand = true,
-    after_help = "Exit status: 0 done, 1 the program is wrong, 2 wrong usage.\n\
-                  Each command's help, `qj COMMAND --help`, ends with examples."
+    after_help = "Exit status: 0 done, 1 the program is wrong, 2 wrong usage, 3 a fault while running;\n\
+                  `exit(e)` in a program ends `qj run` with status e.\n\n\
+                  Try:\n  \
+                  qj init hello && cd hello && qj run hello.esp\n  \
+                  qj COMMAND --help            each command's help ends with examples"
 )]
 pub(crate) struct Arguments {
     /// When to colour messages
@@ -43,9 +47,14 @@ pub(crate) enum MessageForm {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Check(Check),
+    Run(Run),
+    Build(Build),
     Fmt(Fmt),
     Graph(Graph),
+    Test(Test),
     Explain(Explain),
+    Init(Init),
+    Replay(Replay),
     Completions(Completions),
     Man(Man),
 }
@@ -68,6 +77,151 @@ pub(crate) struct Check {
     /// A separate file of fast paths for the program
     #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
     pub(crate) fast_paths: Vec<PathBuf>,
+}
+
+/// Run a program
+///
+/// Each external channel is served by a driver:
+///
+///   text:PATH      one message per line, as in ESP: `3 -7`, "GET\r\n", {1, 2}, send |> {7, 4096};
+///                  blank lines and lines that begin with // are passed over
+///   bytes:PATH     one message per byte; an int reads -1 once at the end, a union its case `eos`;
+///                  a channel of bytes[<=N] takes what is there, at most N at once
+///   timer:PERIOD   a tick every 10ms, 2s ...: nothing, or an integer, the number of the tick;
+///                  `timer:10ms,5` closes the channel after 5
+///
+/// PATH `-` is standard input or output. Without --bind a channel has the driver its declaration names, else `text:-`.
+/// At the end of the data a channel is closed. Output is written when the program ends or sleeps, at a fault, and at
+/// SIGINT and SIGTERM. A malformed message stops the program as a fault does.
+///
+/// When nothing can happen any more, the program ends: with status 0 if every process is at rest, else with the fault
+/// `deadlock`, which tells who waits for whom.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    qj run hello.esp\n  \
+    printf '3 4\\n' | qj run add.esp\n  \
+    qj run words.esp --bind inputC=bytes:README.md --bind totalC=text:totals.txt\n  \
+    qj run clock.esp --bind tickC=timer:500ms,10\n  \
+    qj run sender.esp --extern help.c --engine c\n  \
+    qj run race.esp --seed 7               another order of execution\n  \
+    qj run server.esp --record run.qjr     then: qj replay run.qjr"
+)]
+pub(crate) struct Run {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+    /// What executes the program: the reference interpreter, or C compiled with `cc` (or $CC)
+    #[arg(long, value_name = "ENGINE", default_value = "interp")]
+    pub(crate) engine: Engine,
+    /// Write everything the program learns from outside to FILE, for `qj replay`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RunOptions {
+    /// Serve an external channel by a driver, as in `linesC=text:in.txt`
+    #[arg(long, value_name = "CHANNEL=DRIVER:ARG")]
+    pub(crate) bind: Vec<Binding>,
+    /// C source, object or shared library with extern functions
+    #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
+    pub(crate) externs: Vec<PathBuf>,
+    /// Choose the order of execution at random, always the same for the same N (interpreter only)
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
+    #[arg(long)]
+    pub(crate) checked: bool,
+    /// `virtual`: do not wait for time to pass, jump to the next deadline
+    #[arg(long, value_name = "CLOCK", default_value = "real")]
+    pub(crate) clock: ClockChoice,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum ClockChoice {
+    #[default]
+    Real,
+    Virtual,
+}
+
+impl ClockChoice {
+    pub(crate) fn time(self) -> Time {
+        match self {
+            ClockChoice::Real => Time::Real,
+            ClockChoice::Virtual => Time::Virtual,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Engine {
+    /// The reference interpreter
+    Interp,
+    /// Generated C, compiled and loaded
+    C,
+}
+
+/// Compile a program to C, to an executable, or to its intermediate form
+///
+///   c      NAME.c and NAME.h, with the run-time header quaject/esp.h: freestanding C99 without allocation,
+///          to be built into your program; written into the folder -o, else into the current one
+///   exe    an executable whose channels are bound as `qj run` does: ./NAME --bind CHANNEL=DRIVER:ARG ...
+///   ir     the flow IR as text; written to standard output unless -o is given
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    qj build sender.esp --emit c -o firmware/generated\n  \
+    qj build sender.esp --emit c --style poll --prefix sender --report\n  \
+    qj build words.esp --emit exe -o words && ./words < README.md\n  \
+    qj build words.esp --emit ir | less"
+)]
+pub(crate) struct Build {
+    /// The program
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// What to make
+    #[arg(long, value_name = "FORM")]
+    pub(crate) emit: EmitForm,
+    /// Where to write it
+    #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) output: Option<PathBuf>,
+    /// How the C code meets the outside world (for --emit c)
+    #[arg(long, value_name = "STYLE", default_value = "sans-io")]
+    pub(crate) style: StyleChoice,
+    /// What the names of the generated C begin with (for --emit c)
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) prefix: Option<String>,
+    /// C source, object or shared library with extern functions (for --emit exe)
+    #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
+    pub(crate) externs: Vec<PathBuf>,
+    /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
+    #[arg(long)]
+    pub(crate) checked: bool,
+    /// Print RAM and code bytes of each process and the bounds on waiting
+    #[arg(long)]
+    pub(crate) report: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum EmitForm {
+    C,
+    Ir,
+    Exe,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum StyleChoice {
+    /// The program calls c_ready, c_take and c_put
+    Poll,
+    /// Interrupts post messages into static rings
+    Post,
+    /// One function, step(state, input, output, now), and no other contact
+    SansIo,
 }
 
 /// Lay programs out in the standard way
@@ -105,6 +259,46 @@ pub(crate) struct Graph {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// Run programs that lie beside their input and expected output
+///
+/// NAME.esp is a test if there is a NAME.out or a NAME.status beside it. It is run with
+///
+///   NAME.in           as standard input (nothing, if the file is missing)
+///   NAME.args         more arguments of `qj run`, one per line, paths relative to the folder
+///   NAME.CHANNEL.in   as the input of the channel, by the driver its declaration names, else text
+///
+/// and must produce
+///
+///   NAME.out          on standard output (nothing, if the file is missing)
+///   NAME.err          on standard error (anything, if the file is missing)
+///   NAME.status       as exit status (0, if the file is missing)
+///   NAME.CHANNEL.out  on the channel
+///
+/// Overflow is a fault (`--checked`) and time does not pass but jumps (`--clock virtual`).
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    qj test                       every test in this folder and those below it\n  \
+    qj test examples sieve.esp\n  \
+    qj test --engine interp --engine c\n  \
+    qj test --bless               write what the programs produce as what is expected"
+)]
+pub(crate) struct Test {
+    /// Programs, and folders to search for them
+    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What executes the programs; may be given twice
+    #[arg(long, value_name = "ENGINE", default_value = "interp")]
+    pub(crate) engine: Vec<Engine>,
+    /// Replace the expected output by what is produced
+    #[arg(long)]
+    pub(crate) bless: bool,
+    /// Stop a program that runs longer
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) timeout: u64,
+}
+
 /// Explain a message's code
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -114,6 +308,34 @@ pub(crate) struct Explain {
     /// The code, such as E0405
     #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
+}
+
+/// Make a new project that runs at once
+///
+/// Writes NAME.esp, NAME.in and NAME.out into the folder, which may exist; files are never overwritten.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    qj init echo && cd echo && qj run echo.esp < echo.in\n  \
+    qj test")]
+pub(crate) struct Init {
+    /// The folder; its name is the program's
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+/// Run a recorded run again
+///
+/// The recording holds the program and everything it learnt from outside, so no other file, clock or C function is
+/// needed. Every message the program sends is compared with the recorded one and printed with its channel's name. The
+/// exit status is that of the recorded run, or 1 if the run differs.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    qj run server.esp --record run.qjr\n  \
+    qj replay run.qjr")]
+pub(crate) struct Replay {
+    /// What `qj run --record` wrote
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
 }
 
 /// Print the completions of a shell

@@ -15,9 +15,14 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(color, messages);
     let outcome = match command {
         Command::Check(arguments) => commands::check::check(&terminal, arguments),
+        Command::Run(arguments) => commands::run::run(&terminal, arguments),
+        Command::Build(arguments) => commands::build::build(&terminal, arguments),
         Command::Fmt(arguments) => commands::fmt::fmt(&terminal, arguments),
         Command::Graph(arguments) => commands::graph::graph(&terminal, arguments),
+        Command::Test(arguments) => commands::test::test(&terminal, arguments),
         Command::Explain(arguments) => commands::explain::explain(arguments),
+        Command::Init(arguments) => commands::init::init(arguments),
+        Command::Replay(arguments) => commands::replay::replay(&terminal, arguments),
         Command::Completions(arguments) => commands::documents::completions(arguments),
         Command::Man(_) => commands::documents::man(),
     };

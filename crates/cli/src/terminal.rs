@@ -17,6 +17,10 @@ pub(crate) enum Status {
     Wrong,
     /// The command line is wrong.
     Usage,
+    /// A fault while running.
+    Fault,
+    /// What the program itself said.
+    Said(u8),
 }
 
 impl From<Status> for ExitCode {
@@ -25,6 +29,8 @@ impl From<Status> for ExitCode {
             Status::Done => 0,
             Status::Wrong => 1,
             Status::Usage => 2,
+            Status::Fault => 3,
+            Status::Said(status) => status,
         })
     }
 }
@@ -128,6 +134,15 @@ impl Terminal {
         match self.color {
             Color::Always => format!("\x1b[1;31m{word}\x1b[0m"),
             Color::Never => word.to_string(),
+        }
+    }
+
+    /// A line of a comparison: what is too much, or what is missing.
+    pub(crate) fn difference(&self, line: &str) -> String {
+        match (self.color, line.chars().next()) {
+            (Color::Always, Some('-')) => format!("\x1b[31m{line}\x1b[0m"),
+            (Color::Always, Some('+')) => format!("\x1b[32m{line}\x1b[0m"),
+            (Color::Always | Color::Never, _) => line.to_string(),
         }
     }
 }

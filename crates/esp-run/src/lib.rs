@@ -1,8 +1,30 @@
 //! Runs ESP programs: drivers at external channels, the event loop, extern functions, the engines.
 //! Everything around a program that is not the program: the only ESP crate that does I/O or has `unsafe`.
 
+mod binding;
+mod clock;
+mod compiled;
+mod compiler;
 pub mod disk;
+mod drivers;
+mod executable;
+mod externs;
+mod fault;
 pub mod files;
+mod marshal;
+mod ports;
+mod record;
+mod run;
+mod signals;
 mod trouble;
 
+pub use binding::{Binding, Choice, Driver, Place};
+pub use clock::Time;
+pub use executable::build_executable;
+pub use externs::Externs;
+pub use fault::render as render_fault;
+pub use ports::Ports;
+pub use record::{Header, Recording};
+pub use run::{Ending, Engine, Settings, record, replay, run};
+pub use signals::die_of;
 pub use trouble::Trouble;

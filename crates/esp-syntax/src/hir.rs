@@ -279,7 +279,7 @@ pub enum StmtKind {
         place: Place,
         /// Arithmetic operator, or `Add` on bytes: append.
         operator: BinaryOperator,
-        /// The operand, of type `ty` (any integer for a shift, `bytes` of any bound for an append).
+        /// The operand, of type `ty` (any integer for a shift).
         value: Expr,
         /// The type the operation is computed in.
         ty: TypeId,
@@ -337,11 +337,9 @@ pub enum Operation {
 pub struct Pattern {
     /// What it accepts.
     pub kind: PatternKind,
-    /// `if e`, a `bool`; may read what the whole operation's or arm's pattern has declared up to here, in order of
-    /// text.
+    /// `if e`, a `bool`; may read what this pattern declares.
     pub condition: Option<Box<Expr>>,
-    /// The type of the part it is matched against. A part of boxed type is looked into by all forms but `Any`,
-    /// `Declare` and `Assign`, which take the object itself.
+    /// The type of the part it is matched against.
     pub ty: TypeId,
     /// Its place.
     pub span: Span,

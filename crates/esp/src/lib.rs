@@ -10,7 +10,8 @@ pub use describe::type_name;
 pub use graph::graph;
 pub use quaject_esp_syntax::check::Loader;
 
-use quaject_esp_ir::{ir, lower};
+use quaject_esp_gen::c;
+use quaject_esp_ir::{ir, lower, text};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::hir;
@@ -46,10 +47,14 @@ pub struct Checked {
 }
 
 /// What to make of a program.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Emit {
     /// The flow IR alone, for the interpreter.
     Ir,
+    /// The flow IR as text, too.
+    IrText,
+    /// C, too.
+    C(c::Options),
 }
 
 /// What was made of a program.
@@ -77,6 +82,10 @@ pub struct Outputs {
 pub enum Emitted {
     /// Nothing was asked for.
     Nothing,
+    /// The IR as text.
+    IrText(String),
+    /// C.
+    C(Box<c::Output>),
 }
 
 /// Reads and checks a program.
@@ -103,6 +112,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, emit: &Emit) -> Compiled
     let ir = lower::lower(&program, &sources);
     let emitted = match emit {
         Emit::Ir => Emitted::Nothing,
+        Emit::IrText => Emitted::IrText(text::print(&ir)),
+        Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
     Compiled { sources, diagnostics, outputs: Some(Outputs { ir, emitted }) }
 }

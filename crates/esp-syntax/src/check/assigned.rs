@@ -7,11 +7,9 @@ use super::names::Checker;
 use super::walk;
 use crate::diagnostics::Diagnostic;
 use crate::hir::{
-    Argument, Branch, Communicate, ControlPoint, Element, Expr, ExprKind, FastPath, LocalId, Operation, PathRegex,
-    Pattern, PatternKind, Place, ProcessId, Stmt, StmtKind,
+    Argument, Branch, Communicate, Expr, ExprKind, LocalId, Operation, Pattern, PatternKind, Place, Stmt, StmtKind,
 };
 use crate::span::Span;
-use rustc_hash::FxHashMap;
 
 /// Checks all functions and processes.
 pub(super) fn check(checker: &mut Checker) {
@@ -22,49 +20,19 @@ pub(super) fn check(checker: &mut Checker) {
             found.extend(check_body(&mut entry.facts, &function.body, parameters));
         }
     }
-    for (index, entry) in checker.processes.iter_mut().enumerate() {
+    for entry in &mut checker.processes {
         if let Some(process) = &entry.hir {
-            let predicates = predicates(&checker.fast_paths, ProcessId(index as u32));
-            found.extend(check_with(&mut entry.facts, &process.body, 0, predicates));
+            found.extend(check_body(&mut entry.facts, &process.body, 0));
         }
     }
     found.into_iter().for_each(|diagnostic| checker.report(diagnostic));
 }
 
-/// The predicates that fast paths evaluate at points of a process.
-type Predicates<'p> = FxHashMap<ControlPoint, Vec<&'p Expr>>;
-
-fn predicates(fast_paths: &[FastPath], process: ProcessId) -> Predicates<'_> {
-    fn collect<'p>(regex: &'p PathRegex, elements: &mut Vec<&'p Element>) {
-        match regex {
-            PathRegex::Element(element) => elements.push(element),
-            PathRegex::Sequence(parts) | PathRegex::Choice(parts) => {
-                parts.iter().for_each(|part| collect(part, elements));
-            }
-            PathRegex::Repeat(part, ..) => collect(part, elements),
-        }
-    }
-    let mut predicates = Predicates::default();
-    for path in fast_paths.iter().flat_map(|path| &path.processes).filter(|path| path.process == process) {
-        let mut elements: Vec<&Element> = vec![&path.start];
-        path.follows.iter().for_each(|regex| collect(regex, &mut elements));
-        elements.extend(&path.exit);
-        for element in elements {
-            predicates.entry(element.point).or_default().extend(&element.predicate);
-        }
-    }
-    predicates
-}
-
 /// Checks one body, whose first `parameters` variables are assigned from the start.
 pub(super) fn check_body(facts: &mut BodyFacts, body: &[Stmt], parameters: usize) -> Vec<Diagnostic> {
-    check_with(facts, body, parameters, Predicates::default())
-}
-
-fn check_with(facts: &mut BodyFacts, body: &[Stmt], parameters: usize, predicates: Predicates<'_>) -> Vec<Diagnostic> {
     let mut assigned = Set::empty(facts.locals.len());
     (0..parameters).for_each(|local| assigned.insert(LocalId(local as u32)));
-    let mut pass = Pass { facts, predicates, diagnostics: Vec::new(), loops: Vec::new() };
+    let mut pass = Pass { facts, diagnostics: Vec::new(), loops: Vec::new() };
     pass.block(body, &mut State::Reached(assigned));
     pass.diagnostics
 }
@@ -122,7 +90,6 @@ impl State {
 
 struct Pass<'f> {
     facts: &'f mut BodyFacts,
-    predicates: Predicates<'f>,
     diagnostics: Vec<Diagnostic>,
     /// What holds at the `break`s of each open loop.
     loops: Vec<State>,
@@ -146,13 +113,6 @@ impl Pass<'_> {
             ExprKind::Local(local) => self.read(*local, expr.span, state),
             ExprKind::CallExtern(_, arguments) => self.arguments(arguments, state),
             _ => walk::operands(expr, &mut |operand| self.expr(operand, state)),
-        }
-    }
-
-    /// A predicate is evaluated right after the assignments of an `in`, and before anything else (section 10).
-    fn predicates_at(&mut self, point: ControlPoint, state: &mut State) {
-        for predicate in self.predicates.get(&point).cloned().unwrap_or_default() {
-            self.expr(predicate, state);
         }
     }
 
@@ -210,8 +170,7 @@ impl Pass<'_> {
 
     fn statement(&mut self, stmt: &Stmt, state: &mut State) {
         match &stmt.kind {
-            StmtKind::Label(label) => self.predicates_at(ControlPoint::Label(*label), state),
-            StmtKind::Yield => {}
+            StmtKind::Label(_) | StmtKind::Yield => {}
             StmtKind::Declare(local) => {
                 if let State::Reached(set) = state {
                     set.remove(*local);
@@ -293,14 +252,10 @@ impl Pass<'_> {
         for branch in &communicate.branches {
             let mut inside = before.clone();
             match &branch.operation {
-                Operation::In(site, _, patterns) => {
+                Operation::In(_, _, patterns) => {
                     patterns.iter().for_each(|pattern| self.pattern(pattern, &mut inside));
-                    self.predicates_at(ControlPoint::Site(*site), &mut inside);
                 }
-                Operation::Out(site, _, values) => {
-                    self.predicates_at(ControlPoint::Site(*site), &mut inside);
-                    values.iter().for_each(|value| self.expr(value, &mut inside));
-                }
+                Operation::Out(_, _, values) => values.iter().for_each(|value| self.expr(value, &mut inside)),
                 Operation::After(duration, _) => self.expr(duration, &mut inside),
             }
             self.block(&branch.body, &mut inside);

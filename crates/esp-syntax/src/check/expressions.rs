@@ -11,7 +11,6 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, BinaryOperator, ExprKind, IntType, Mutability, ProcessId, UnaryOperator};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
-use smol_str::SmolStr;
 
 /// A typed expression and whether it is a `#T`.
 #[derive(Debug)]
@@ -284,7 +283,6 @@ impl<'a> Body<'_, 'a> {
     /// E0208 for a variable or constant.
     pub(super) fn unknown_variable(&mut self, name: &ast::Name) {
         let mut candidates = self.visible_names();
-        candidates.extend(["true", "false"].map(SmolStr::new_static));
         let constants = self.checker.names.iter().filter(|(_, named)| matches!(named.entity, Entity::Const(_)));
         candidates.extend(constants.map(|(name, _)| name.clone()));
         candidates.sort();

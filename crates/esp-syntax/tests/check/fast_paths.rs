@@ -241,20 +241,3 @@ model m2 { process P; slice P; env E { var x; out(c, x); } abstract range f 0..3
         "#]],
     );
 }
-
-#[test]
-fn e0503_of_predicates() {
-    check(
-        r##"
-channel c(int) external out;
-channel d(int) external in;
-process P { var later, n; while { in(c, n); out(d, n); later = n; #1 } }
-fastpath f { process P { statement c, d, #1; start c ? (n > later); follows d; exit #1 ? (later); } }
-"##,
-        expect![[r#"
-            error[E0503]: `later` may be read before it is assigned
-              at 5:61 `later`
-              at 4:17 `later`: `later` is declared here
-        "#]],
-    );
-}

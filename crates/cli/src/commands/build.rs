@@ -1,0 +1,80 @@
+//! `qj build`
+
+use super::compile;
+use super::run::checks;
+use crate::arguments::{Build, EmitForm, StyleChoice};
+use crate::terminal::{Status, Stop, Terminal, print, say};
+use quaject_esp::{Emit, Emitted};
+use quaject_esp_gen::{RUNTIME_HEADER, c};
+use quaject_esp_ir::step::Checks;
+use quaject_esp_run::Trouble;
+use quaject_esp_run::files::write_file;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Messages a ring of the style `post` holds.
+const RING: u32 = 16;
+
+pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
+    let stem = arguments
+        .file
+        .file_stem()
+        .filter(|stem| *stem != "-")
+        .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
+    match arguments.emit {
+        EmitForm::Ir => {
+            let (_, outputs) = compile(terminal, &arguments.file, &Emit::IrText)?;
+            let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
+            match &arguments.output {
+                Some(path) => write_file(path, text.as_bytes()).map_err(Stop::usage)?,
+                None => print(text.as_bytes())?,
+            }
+        }
+        EmitForm::C => {
+            let options = c::Options {
+                prefix: arguments.prefix.clone(),
+                header_name: format!("{stem}.h"),
+                style: match arguments.style {
+                    StyleChoice::Poll => c::Style::Poll,
+                    StyleChoice::Post => c::Style::Post { ring: RING },
+                    StyleChoice::SansIo => c::Style::SansIo,
+                },
+                checks: match checks(arguments.checked) {
+                    Checks::On => c::Checks::Overflow,
+                    Checks::Off => c::Checks::None,
+                },
+                ..c::Options::default()
+            };
+            let (_, outputs) = compile(terminal, &arguments.file, &Emit::C(options))?;
+            let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
+            let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
+            write_c(&folder, &stem, generated).map_err(Stop::usage)?;
+            if arguments.report {
+                print(generated.report.to_string().as_bytes())?;
+            }
+        }
+        EmitForm::Exe => {
+            let (_, outputs) = compile(terminal, &arguments.file, &Emit::Ir)?;
+            let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
+            let report =
+                quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
+                    .map_err(Stop::usage)?;
+            if arguments.report {
+                print(report.to_string().as_bytes())?;
+            }
+        }
+    }
+    if arguments.report && arguments.emit == EmitForm::Ir {
+        say("help: `--report` tells about generated C: add `--emit c`\n");
+    }
+    Ok(Status::Done)
+}
+
+/// The C file, its header and the run-time header.
+fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<(), Trouble> {
+    let headers = folder.join("quaject");
+    fs::create_dir_all(&headers).map_err(|error| Trouble::file("make", headers.display(), &error))?;
+    write_file(&headers.join("esp.h"), RUNTIME_HEADER.as_bytes())?;
+    write_file(&folder.join(format!("{stem}.h")), generated.header.as_bytes())?;
+    write_file(&folder.join(format!("{stem}.c")), generated.source.as_bytes())
+}

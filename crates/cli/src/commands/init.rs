@@ -1,0 +1,40 @@
+//! `qj init`
+
+use crate::arguments::Init;
+use crate::terminal::{Status, Stop, print};
+use quaject_esp_run::Trouble;
+use quaject_esp_run::files::write_file;
+use std::fs;
+use std::path::Path;
+
+const PROGRAM: &str = include_str!("../../resources/init/main.esp");
+const INPUT: &str = include_str!("../../resources/init/main.in");
+const OUTPUT: &str = include_str!("../../resources/init/main.out");
+
+pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
+    let folder = &arguments.folder;
+    let absolute =
+        std::path::absolute(folder).map_err(|error| Stop::usage(Trouble::file("find", folder.display(), &error)))?;
+    let name = absolute
+        .components()
+        .next_back()
+        .and_then(|last| last.as_os_str().to_str())
+        .map(|name| name.replace(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'), "_"))
+        .filter(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
+        .unwrap_or_else(|| "main".to_string());
+    let files = [("esp", PROGRAM), ("in", INPUT), ("out", OUTPUT)]
+        .map(|(ending, text)| (folder.join(format!("{name}.{ending}")), text.replace("main", &name)));
+    // Look first, so that either all files are written or none.
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        return Err(Stop::usage(
+            Trouble::new(format!("`{}` exists already", path.display())).help("choose another folder: `qj init DIR`"),
+        ));
+    }
+    fs::create_dir_all(folder).map_err(|error| Stop::usage(Trouble::file("make", folder.display(), &error)))?;
+    for (path, text) in &files {
+        write_file(path, text.as_bytes()).map_err(Stop::usage)?;
+    }
+    let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", folder.display()) };
+    print(format!("made {name}.esp with its test; now\n{go}  qj run {name}.esp < {name}.in\n  qj test\n").as_bytes())?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,35 @@
+//! `qj replay`
+
+use super::run::tell;
+use crate::arguments::Replay;
+use crate::terminal::{Status, Stop, Terminal};
+use quaject_esp::{Compiled, Emit};
+use quaject_esp_run::disk::open_recorded;
+use quaject_esp_run::files::read_text;
+use quaject_esp_run::{Ending, Recording, Settings};
+use quaject_esp_syntax::diagnostics::Severity;
+use std::io::{self, BufWriter, Write};
+
+pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, Stop> {
+    let name = arguments.file.display().to_string();
+    let text = read_text(&arguments.file).map_err(Stop::wrong)?;
+    let recording = Recording::parse(&name, &text).map_err(Stop::wrong)?;
+    let header = recording.header.clone();
+    let settings = Settings { seed: header.seed, checks: header.checks, ..Settings::default() };
+
+    let (source, mut disk) = open_recorded(&header.files).expect("a recording without files is refused");
+    let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, &Emit::Ir);
+    let errors: Vec<_> =
+        diagnostics.into_iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).collect();
+    terminal.diagnostics(&sources, &errors);
+    let Some(outputs) = outputs else { return Ok(Status::Wrong) };
+
+    let mut output = BufWriter::new(io::stdout().lock());
+    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output).map_err(Stop::wrong)?;
+    // A reader that has gone away has seen enough.
+    let _ = output.flush();
+    match ending {
+        Ending::Trouble(difference) => Err(Stop::wrong(difference)),
+        ending => Ok(tell(terminal, &outputs.ir, &sources, ending)),
+    }
+}

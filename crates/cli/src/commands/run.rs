@@ -1,0 +1,76 @@
+//! `qj run`, and what it shares with `qj replay`: how a run's end is told.
+
+use super::compile;
+use crate::arguments::{self, Run, RunOptions};
+use crate::terminal::{Status, Stop, Terminal, say};
+use quaject_esp::Emit;
+use quaject_esp_ir::ir::{Location, Program};
+use quaject_esp_ir::step::Checks;
+use quaject_esp_run::files::NewFile;
+use quaject_esp_run::{Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
+use quaject_esp_syntax::span::SourceMap;
+
+pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
+    let settings = settings(&arguments.options, arguments.engine);
+    if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
+        return Err(Stop::usage(
+            Trouble::new("`--record` needs the interpreter").help("leave out `--engine c`: every engine does the same"),
+        ));
+    }
+    let (sources, outputs) = compile(terminal, &arguments.file, &Emit::Ir)?;
+    let program = &outputs.ir;
+    let ending = match &arguments.record {
+        None => quaject_esp_run::run(program, &settings).map_err(Stop::usage)?,
+        Some(path) => {
+            let mut file = NewFile::create(path).map_err(Stop::usage)?;
+            let header = Header {
+                files: sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
+                seed: settings.seed,
+                checks: settings.checks,
+            };
+            let ending = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::usage)?;
+            file.finish().map_err(Stop::usage)?;
+            ending
+        }
+    };
+    Ok(tell(terminal, program, &sources, ending))
+}
+
+pub(crate) fn checks(checked: bool) -> Checks {
+    if checked { Checks::On } else { Checks::Off }
+}
+
+fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
+    Settings {
+        engine: match engine {
+            arguments::Engine::Interp => Engine::Interpreter,
+            arguments::Engine::C => Engine::C,
+        },
+        bindings: options.bind.clone(),
+        externs: options.externs.clone(),
+        seed: options.seed,
+        checks: checks(options.checked),
+        time: options.clock.time(),
+    }
+}
+
+/// Says how a run ended, if that needs words, and what the status is.
+pub(crate) fn tell(terminal: &Terminal, program: &Program, sources: &SourceMap, ending: Ending) -> Status {
+    match ending {
+        Ending::Exit(status) => Status::Said(status),
+        Ending::Fault(fault) => {
+            let line_of = |place: Location| {
+                let text = &sources.files().get(place.file as usize)?.text;
+                text.lines().nth(place.line.checked_sub(1)? as usize).map(str::to_string)
+            };
+            say(&render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word)));
+            Status::Fault
+        }
+        Ending::Trouble(trouble) => {
+            terminal.trouble(&trouble);
+            Status::Fault
+        }
+        Ending::Signal(signal) => die_of(signal),
+        Ending::Unread => Status::Done,
+    }
+}

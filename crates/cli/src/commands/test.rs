@@ -1,0 +1,330 @@
+//! `qj test`: runs programs that lie beside their input and expected output, each in a process of its own, as its
+//! user would run it.
+
+use crate::arguments::{Engine, Test};
+use crate::terminal::{Status, Stop, Terminal, print};
+use quaject_esp_run::Trouble;
+use quaject_esp_run::files::{read_bytes, write_file};
+use similar::TextDiff;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Differences longer than this are cut: the first lines tell what is wrong.
+const SHOWN_LINES: usize = 40;
+
+/// A program and what lies beside it.
+struct Case {
+    program: PathBuf,
+    /// Names and files of channels, `NAME.CHANNEL.in`.
+    inputs: Vec<(String, PathBuf)>,
+    /// Likewise `NAME.CHANNEL.out`.
+    outputs: Vec<(String, PathBuf)>,
+}
+
+/// The lines that tell what is wrong, or why the test could not be made.
+type Outcome = Result<Vec<String>, Trouble>;
+
+/// What a run produced.
+struct Produced {
+    status: String,
+    output: Vec<u8>,
+    error: Vec<u8>,
+    channels: Vec<(PathBuf, Vec<u8>)>,
+}
+
+pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop> {
+    let mut cases = Vec::new();
+    for path in &arguments.paths {
+        if path.is_dir() {
+            search(path, &mut cases).map_err(Stop::usage)?;
+        } else if path.is_file() {
+            match Case::of(path.clone()).map_err(Stop::usage)? {
+                Some(case) => cases.push(case),
+                None => {
+                    let expected = path.with_extension("out");
+                    if !arguments.bless {
+                        return Err(Stop::usage(
+                            Trouble::new(format!(
+                                "`{}` is no test: there is no `{}`",
+                                path.display(),
+                                expected.display()
+                            ))
+                            .help("write what the program should say into it, or let `qj test --bless` do so"),
+                        ));
+                    }
+                    cases.push(Case { program: path.clone(), inputs: Vec::new(), outputs: Vec::new() });
+                }
+            }
+        } else {
+            return Err(Stop::usage(Trouble::new(format!("`{}` is neither a program nor a folder", path.display()))));
+        }
+    }
+    let mut engines = arguments.engine.clone();
+    engines.dedup();
+    let jobs: Vec<(&Case, Engine)> =
+        cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
+    if jobs.is_empty() {
+        return Err(Stop::usage(
+            Trouble::new("there are no tests here")
+                .help("a test is a NAME.esp with a NAME.out beside it; `qj test --help` tells more"),
+        ));
+    }
+    let myself = std::env::current_exe()
+        .map_err(|error| Stop::usage(Trouble::new(format!("cannot find qj itself: {error}"))))?;
+    let limit = Duration::from_secs(arguments.timeout);
+
+    // Each worker takes the next job; results are printed in the order of jobs.
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Outcome>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    let work = || {
+        loop {
+            // Relaxed: the number alone matters; results are handed over by the mutex and the end of the scope.
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((case, engine)) = jobs.get(index) else { return };
+            let result = case
+                .run(&myself, *engine, limit)
+                .and_then(|produced| if arguments.bless { case.bless(produced) } else { case.compare(&produced) });
+            results.lock().expect("no worker panics while it holds the lock")[index] = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len()) {
+            scope.spawn(work);
+        }
+    });
+
+    let mut failed = 0;
+    let mut report = String::new();
+    let results = results.into_inner().expect("no worker panics while it holds the lock");
+    for ((case, engine), result) in jobs.iter().zip(results) {
+        let name = if engines.len() > 1 {
+            format!("{} ({})", case.program.display(), engine_name(*engine))
+        } else {
+            case.program.display().to_string()
+        };
+        let lines = match result.expect("the workers have done every job") {
+            Ok(lines) => lines,
+            Err(trouble) => trouble.to_string().lines().map(str::to_string).collect(),
+        };
+        if lines.is_empty() {
+            report.push_str(&format!("ok      {name}\n"));
+        } else {
+            failed += 1;
+            report.push_str(&format!("{}  {name}\n", terminal.bold_red("FAILED")));
+            for line in lines {
+                report.push_str(&format!("        {}\n", terminal.difference(&line)));
+            }
+        }
+    }
+    let passed = jobs.len() - failed;
+    report.push_str(&format!("{passed} passed, {failed} failed\n"));
+    print(report.as_bytes())?;
+    Ok(if failed == 0 { Status::Done } else { Status::Wrong })
+}
+
+fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Interp => "interp",
+        Engine::C => "c",
+    }
+}
+
+/// All tests in a folder and those below it, in order of their names. Hidden folders and links are passed over.
+fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), Trouble> {
+    let unreadable = |error| Trouble::file("read", folder.display(), &error);
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type().map_err(unreadable)?;
+        let path = entry.path();
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if kind.is_dir() && !hidden && entry.file_name() != "target" {
+            search(&path, cases)?;
+        } else if kind.is_file() && path.extension() == Some(OsStr::new("esp")) {
+            cases.extend(Case::of(path)?);
+        }
+    }
+    Ok(())
+}
+
+impl Case {
+    /// The test whose program this is, if it is one.
+    fn of(program: PathBuf) -> Result<Option<Case>, Trouble> {
+        let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = match program.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            Some(_) | None => PathBuf::from("."),
+        };
+        let unreadable = |error| Trouble::file("read", folder.display(), &error);
+        let mut case = Case { program: program.clone(), inputs: Vec::new(), outputs: Vec::new() };
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(rest) = name.strip_prefix(&stem).and_then(|rest| rest.strip_prefix('.')) else { continue };
+            match rest.split_once('.') {
+                Some((channel, "in")) => case.inputs.push((channel.to_string(), path)),
+                Some((channel, "out")) => case.outputs.push((channel.to_string(), path)),
+                Some(_) | None => {}
+            }
+        }
+        case.inputs.sort();
+        case.outputs.sort();
+        let is_test =
+            !case.outputs.is_empty() || ["out", "status"].iter().any(|ending| program.with_extension(ending).is_file());
+        Ok(is_test.then_some(case))
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        self.program.with_extension(ending)
+    }
+
+    /// Runs the program as its user would.
+    fn run(&self, myself: &Path, engine: Engine, limit: Duration) -> Result<Produced, Trouble> {
+        let failed = |error: io::Error| Trouble::new(format!("cannot run it: {error}"));
+        let folder = match self.program.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) | None => Path::new("."),
+        };
+        let scratch = tempfile::tempdir().map_err(failed)?;
+        let mut command = Command::new(myself);
+        command.current_dir(folder).args(["run", "--color", "never", "--checked", "--clock", "virtual", "--engine"]);
+        command.arg(engine_name(engine)).arg(self.program.file_name().unwrap_or_default());
+        for (channel, path) in &self.inputs {
+            command.arg("--bind").arg(format!("{channel}=file:{}", absolute(path)?.display()));
+        }
+        for (channel, _) in &self.outputs {
+            command.arg("--bind").arg(format!("{channel}=file:{}", scratch.path().join(channel).display()));
+        }
+        if let Ok(arguments) = fs::read_to_string(self.beside("args")) {
+            command.args(arguments.lines().filter(|line| !line.is_empty()));
+        }
+        let input = File::open(self.beside("in")).map_or_else(|_| Stdio::null(), Stdio::from);
+        let output = scratch.path().join(".output");
+        let error = scratch.path().join(".error");
+        command.stdin(input);
+        command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&error).map_err(failed)?);
+        let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?;
+        let mut channels = Vec::new();
+        for (channel, path) in &self.outputs {
+            let mut produced = Vec::new();
+            if let Ok(mut file) = File::open(scratch.path().join(channel)) {
+                file.read_to_end(&mut produced).map_err(failed)?;
+            }
+            channels.push((path.clone(), produced));
+        }
+        let status = match status {
+            Some(status) => describe(status),
+            None => format!("stopped after {} seconds", limit.as_secs()),
+        };
+        Ok(Produced { status, output: read_bytes(&output)?, error: read_bytes(&error)?, channels })
+    }
+
+    /// The lines that tell how a run differs from what was expected: none if it does not.
+    fn compare(&self, produced: &Produced) -> Outcome {
+        let mut lines = Vec::new();
+        let status = fs::read_to_string(self.beside("status")).unwrap_or_else(|_| "0".to_string());
+        if status.trim() != produced.status {
+            lines.push(format!("exit status: expected {}, got {}", status.trim(), produced.status));
+        }
+        let output = fs::read(self.beside("out")).unwrap_or_default();
+        difference("standard output", &output, &produced.output, &mut lines);
+        for (path, produced) in &produced.channels {
+            difference(&path.display().to_string(), &read_bytes(path)?, produced, &mut lines);
+        }
+        match fs::read(self.beside("err")) {
+            Ok(error) => difference("standard error", &error, &produced.error, &mut lines),
+            Err(_) if lines.is_empty() => {}
+            Err(_) => {
+                // Nobody said what it should be, but it may tell why the rest is wrong.
+                let error = String::from_utf8_lossy(&produced.error).into_owned();
+                lines.extend(error.lines().take(SHOWN_LINES).map(|line| format!("| {line}")));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Makes what was produced what is expected.
+    fn bless(&self, produced: Produced) -> Outcome {
+        if !produced.output.is_empty() || self.beside("out").exists() || produced.channels.is_empty() {
+            write_file(&self.beside("out"), &produced.output)?;
+        }
+        let status = self.beside("status");
+        if produced.status != "0" {
+            write_file(&status, format!("{}\n", produced.status).as_bytes())?;
+        } else if status.exists() {
+            fs::remove_file(&status).map_err(|error| Trouble::file("remove", status.display(), &error))?;
+        }
+        if self.beside("err").exists() {
+            write_file(&self.beside("err"), &produced.error)?;
+        }
+        for (path, produced) in &produced.channels {
+            write_file(path, produced)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
+    std::path::absolute(path).map_err(|error| Trouble::file("find", path.display(), &error))
+}
+
+/// An exit status in words: the number, or the signal.
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// Waits for a process, but not for ever.
+fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if started.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Adds the lines that differ: `-` was expected, `+` was produced.
+fn difference(what: &str, expected: &[u8], produced: &[u8], lines: &mut Vec<String>) {
+    if expected == produced {
+        return;
+    }
+    let (Ok(expected), Ok(produced)) = (std::str::from_utf8(expected), std::str::from_utf8(produced)) else {
+        let same = expected.iter().zip(produced).take_while(|(one, other)| one == other).count();
+        lines.push(format!(
+            "{what} differs from byte {same} on ({} bytes expected, {} produced)",
+            expected.len(),
+            produced.len()
+        ));
+        return;
+    };
+    lines.push(format!("{what} differs (- expected, + produced):"));
+    let diff = TextDiff::configure().timeout(Duration::from_secs(1)).diff_lines(expected, produced);
+    let text = diff.unified_diff().context_radius(2).to_string();
+    let count = text.lines().count();
+    lines.extend(text.lines().take(SHOWN_LINES).map(str::to_string));
+    if count > SHOWN_LINES {
+        lines.push(format!("... {} more lines", count - SHOWN_LINES));
+    }
+    if !expected.is_empty() && expected.ends_with('\n') != produced.ends_with('\n') {
+        lines.push("(only one of the two ends with a line end)".to_string());
+    }
+}

@@ -1,0 +1,481 @@
+//! Programs that run: engines, drivers, ends, faults, recordings; and what surrounds them when it goes wrong.
+
+mod support;
+
+use snapbox::cmd::cargo_bin;
+use snapbox::str;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::Folder;
+
+const ADD: &str = "channel pairC(int, int) external out;\nchannel sumC(int) external in;\n\
+                   process adder { while { in(pairC, $a, $b); out(sumC, a + b); } }\n";
+const COPY: &str = "channel inC: int external out = \"bytes:-\";\nchannel outC: int external in = \"bytes:-\";\n\
+                    process copy { while { in(inC, $c); out(outC, c); } }\n";
+const ENGINES: [&str; 2] = ["interp", "c"];
+
+/// Runs a program on both engines and as an executable of its own; all must do the same.
+fn everywhere(program: &str, arguments: &str, input: &[u8], status: i32, output: &[u8]) {
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let run = folder.qj(&format!("run --engine {engine} a.esp {arguments}")).stdin(input);
+        let produced = run.output().expect("qj runs");
+        let error = String::from_utf8_lossy(&produced.stderr).into_owned();
+        assert_eq!((produced.status.code(), produced.stdout.as_slice()), (Some(status), output), "{engine}: {error}");
+    }
+    folder.qj("build --emit exe a.esp -o ./a.out").assert().success();
+    let mut command = snapbox::cmd::Command::new(folder.path("a.out")).current_dir(folder.path(""));
+    command = command.args(arguments.split_whitespace()).stdin(input);
+    let produced = command.output().expect("the executable runs");
+    let error = String::from_utf8_lossy(&produced.stderr).into_owned();
+    assert_eq!((produced.status.code(), produced.stdout.as_slice()), (Some(status), output), "executable: {error}");
+}
+
+/// A program that is running.
+fn start(folder: &Folder, arguments: &str) -> Child {
+    let mut command = Command::new(cargo_bin!("qj"));
+    command.current_dir(folder.path("")).args(arguments.split_whitespace());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("qj runs")
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").arg(name).arg(child.id().to_string()).status().expect("kill runs");
+    assert!(status.success());
+}
+
+#[test]
+fn text_is_one_message_per_line() {
+    everywhere(ADD, "", b"3 4\n-7 0x10\n\n// no message\n 'a'\t1 ", 0, b"7\n9\n98\n");
+}
+
+#[test]
+fn text_holds_values_of_every_type() {
+    let program = "type r = record { a: u8, b: bytes[<=6] };\ntype u = union { some: r, none };\n\
+                   channel i(u, array[2] of bool, pid(p, q), i64) external out;\n\
+                   channel o(u, array[2] of bool, pid(p, q), i64) external in;\n\
+                   process p { while { in(i, $a, $b, $c, $d); out(o, a, b, c, d); } }\nprocess q[3] { }\n";
+    everywhere(
+        program,
+        "",
+        b"some |> {1, \"a\\xff\\n\"} [true, false] @p -9223372036854775808\n\
+          some |> {b: \"\", a: 255} [false; 2] @q[2] 1_000\nnone [true,true,] @q 0b11\n",
+        0,
+        b"some |> {1, \"a\\xff\\n\"} [true, false] @p -9223372036854775808\n\
+          some |> {255, \"\"} [false, false] @q[2] 1000\nnone [true, true] @q[0] 3\n",
+    );
+}
+
+#[test]
+fn bytes_end_with_minus_one_which_ends_the_output_too() {
+    everywhere(COPY, "", b"", 0, b"");
+    everywhere(COPY, "", b"\0\xff\n", 0, b"\0\xff\n");
+    let many: Vec<u8> = (0..300_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+    everywhere(COPY, "", &many, 0, &many);
+}
+
+#[test]
+fn bytes_fit_unions_and_chunks() {
+    let union = "type t = union { byte: u8, eos };\nchannel i: t external out = \"bytes:-\";\n\
+                 channel o(t) external in;\nprocess p { while { in(i, $v); out(o, v); } }\n";
+    everywhere(union, "", b"a\n", 0, b"byte |> 97\nbyte |> 10\neos\n");
+    let chunk = "channel i: bytes[<=4] external out = \"bytes:-\";\nchannel o(bytes[<=4]) external in;\n\
+                 process p { while { in(i, $v); out(o, v); } }\n";
+    everywhere(chunk, "", b"abcdefghij", 0, b"\"abcd\"\n\"efgh\"\n\"ij\"\n");
+}
+
+#[test]
+fn a_timer_counts_its_ticks() {
+    let program = "channel tickC(int) external out = \"timer:10ms,3\";\nchannel o(int) external in;\n\
+                   process p { while { in(tickC, $n); out(o, n); } }\n";
+    everywhere(program, "--clock virtual", b"", 0, b"1\n2\n3\n");
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let started = Instant::now();
+        let produced = folder.qj(&format!("run a.esp --engine {engine}")).output().expect("qj runs");
+        assert!(started.elapsed() >= Duration::from_millis(30), "three ticks of 10 ms");
+        // On a busy machine one tick may stand for several.
+        assert!(produced.stdout.ends_with(b"3\n"), "{engine}");
+    }
+}
+
+#[test]
+fn virtual_time_passes_at_once() {
+    let program =
+        "channel o(int) external in;\nprocess p {\n  for i in 0..3 { alt { after (1000 s) { } } out(o, i); }\n}\n";
+    everywhere(program, "--clock virtual", b"", 0, b"0\n1\n2\n");
+}
+
+#[test]
+fn exit_decides_the_status() {
+    everywhere("channel o(int) external in;\nprocess p { out(o, 1); exit(300); }\n", "", b"", 44, b"1\n");
+}
+
+#[test]
+fn channels_are_bound_to_files_that_others_may_share() {
+    let program = "channel a(int) external in;\nchannel b(int) external in;\n\
+                   process p { out(a, 1); out(b, 2); out(a, 3); }\n";
+    everywhere(program, "", b"", 0, b"1\n2\n3\n");
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let run = format!("run a.esp --engine {engine} --bind a=text:x.txt --bind b=text:./x.txt");
+        folder.qj(&run).assert().success().stdout_eq("");
+        assert_eq!(std::fs::read_to_string(folder.path("x.txt")).expect("it is there"), "1\n2\n3\n");
+    }
+}
+
+#[test]
+fn faults_name_process_place_and_cause() {
+    let folder = Folder::with(&[
+        ("assert.esp", "process p[2] {\n  assert(int(@) == 0);\n}\n"),
+        ("div.esp", "channel c: int external out;\nprocess p { while { in(c, $n);\n  assert(1 / n > 0); } }\n"),
+        ("extern.esp", "extern fn nowhere(int) -> int;\nprocess p { var x = nowhere(1); assert(x == 1); }\n"),
+    ]);
+    for engine in ENGINES {
+        folder.qj(&format!("run --engine {engine} assert.esp")).assert().code(3).stderr_eq(str![[r#"
+fault[assert]: the assertion is false, in process `p[1]`
+ --> assert.esp:2:3
+  |
+2 |   assert(int(@) == 0);
+  |   ^
+
+"#]]);
+        folder.qj(&format!("run --engine {engine} div.esp")).stdin("1\n0\n").assert().code(3).stderr_eq(str![[r#"
+fault[div]: division by zero, in process `p`
+ --> div.esp:3:[..]
+...
+"#]]);
+        folder.qj(&format!("run --engine {engine} extern.esp")).assert().code(3).stderr_eq(str![[r#"
+fault[extern]: nothing supplies the extern function `nowhere`, in process `p`
+...
+help: give its C source or library: `--extern FILE.c`
+
+"#]]);
+    }
+}
+
+#[test]
+fn a_deadlock_tells_who_waits_for_whom() {
+    let program = "channel a(int);\nchannel b(int);\n\
+                   process P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        folder.qj(&format!("run --engine {engine} a.esp")).assert().code(3).stderr_eq(str![[r#"
+fault[deadlock]: waiting for ever: `P`, `Q`, channel `a`
+ --> a.esp:3:13
+  |
+3 | process P { in(a, $x); out(b, x); }
+  |             ^
+  `P` waits at a.esp:3:13
+      for `Q` to write `a`
+  `Q` waits at a.esp:4:13
+      for `P` to write `b`
+help: where a process may rest for ever, write `idle in(..)` or `idle alt { .. }`
+
+"#]]);
+    }
+}
+
+#[test]
+fn output_before_a_fault_is_written() {
+    let program = "channel o(int) external in;\nprocess p { out(o, 1); out(o, 2); assert(false); }\n";
+    everywhere(program, "", b"", 3, b"1\n2\n");
+}
+
+#[test]
+fn a_malformed_message_says_where_and_what_is_expected() {
+    let folder = Folder::with(&[("a.esp", ADD), ("in.txt", "1 2\n3 x\n")]);
+    for engine in ENGINES {
+        let run = format!("run --engine {engine} a.esp --bind pairC=text:in.txt");
+        folder.qj(&run).assert().code(3).stdout_eq("3\n").stderr_eq(str![[r#"
+error: in.txt:2:3: expected `int`, found `x`
+help: a line is one message of channel `pairC`: `int` `int`; values are written as in ESP, separated by blanks
+
+"#]]);
+    }
+    folder
+        .qj("run a.esp")
+        .stdin(&b"1 2\n\xff"[..])
+        .assert()
+        .code(3)
+        .stderr_eq("error: standard input:2:1: the text is not UTF-8\n...\n");
+    everywhere(ADD, "", b"1 2\n3 99999999999\n", 3, b"3\n");
+    everywhere(ADD, "", b"1 2\n3 4 5\n", 3, b"3\n");
+    everywhere(ADD, "", b"1 2\n3\n", 3, b"3\n");
+}
+
+#[test]
+fn bindings_that_cannot_be_are_refused_with_a_way_out() {
+    let two = "channel a(int) external out;\nchannel b(int) external out;\nchannel c(int);\n\
+               process p { while { alt { in(a, _) { } in(b, _) { } } } }\n\
+               process q { out(c, 1); }\nprocess r { in(c, _); }\n";
+    let tap = "channel a(int) external out = \"tap:tap0\";\nprocess p { while { in(a, _); } }\n";
+    let folder = Folder::with(&[("two.esp", two), ("tap.esp", tap), ("add.esp", ADD)]);
+    let refused = |arguments: &str, cause: &str| {
+        let output = folder.qj(arguments).stdin("").output().expect("qj runs");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {error}");
+        assert!(error.contains(cause) && error.contains("help: "), "{arguments}: {error}");
+    };
+    refused("run two.esp", "channels `a` and `b` would both read standard input");
+    refused("run two.esp --bind c=text:-", "channel `c` is not external");
+    refused("run two.esp --bind d=text:-", "the program has no channel `d`");
+    refused("run two.esp --bind a=text:none.txt", "cannot read `none.txt`: no such file or directory");
+    refused("run two.esp --bind a=text:.", "cannot read `.`: it is a directory");
+    refused("run tap.esp", "channel `a`: there is no driver `tap`");
+    refused("run add.esp --bind pairC=bytes:-", "driver `bytes` cannot serve channel `pairC`");
+    refused("run add.esp --bind sumC=timer:1s", "a timer cannot take messages");
+    refused("run add.esp --bind pairC=timer:1s", "driver `timer` cannot serve channel `pairC`");
+    refused("run add.esp --engine c --seed 1", "engine `c` has one order of execution only");
+    refused("run add.esp --engine c --record x", "`--record` needs the interpreter");
+    refused("run add.esp --extern none.c", "cannot read `none.c`: no such file");
+    folder.qj("run tap.esp --bind a=text:-").stdin("1\n").assert().success();
+    folder.qj("run none.esp").assert().code(1);
+}
+
+#[test]
+fn extern_functions_work_with_every_engine() {
+    let program = "type thing = record { a: u8, b: bytes[<=8] };\n\
+                   extern pure fn twice(int) -> int;\nextern fn next() -> u64;\nextern fn shout(#bytes[<=8]);\n\
+                   extern pure fn make(int, bool) -> thing;\nextern pure fn size(thing) -> int;\n\
+                   channel o(int, u64, bytes[<=8], thing, int) external in;\n\
+                   process p {\n  for i in 0..2 {\n    var b: #bytes[<=8] = #\"abc\";\n    shout(b);\n    \
+                   var t = make(i, true);\n    out(o, twice(21), next(), freeze(b), t, size(t));\n  }\n}\n";
+    let c = "#include \"program.h\"\n#include <string.h>\n\
+             int32_t twice(int32_t x) { return 2 * x; }\nuint64_t next(void) { static uint64_t n; return ++n; }\n\
+             void shout(bytes_8 *b) { b->data[0] = 'A'; b->data[b->length++] = '!'; }\n\
+             void make(int32_t a, bool b, thing *r) { r->a = (uint8_t)a; r->b.length = b; r->b.data[0] = 'x'; }\n\
+             int32_t size(const thing *v) { return v->b.length; }\n";
+    let folder = Folder::with(&[("a.esp", program), ("a.c", c)]);
+    let expected = "42 1 \"Abc!\" {0, \"x\"} 1\n42 2 \"Abc!\" {1, \"x\"} 1\n";
+    folder.qj("run a.esp --extern a.c").assert().success().stdout_eq(expected);
+    folder.qj("run a.esp --extern a.c --engine c").assert().success().stdout_eq(expected);
+    folder.qj("build a.esp --extern a.c --emit exe -o a.out").assert().success();
+    snapbox::cmd::Command::new(folder.path("a.out")).assert().success().stdout_eq(expected);
+    std::fs::write(folder.path("wrong.c"), "int twice(").expect("a file can be written");
+    folder.qj("run a.esp --extern wrong.c").assert().code(2).stderr_eq("error: the C compiler `cc` failed:\n...\n");
+}
+
+#[test]
+fn what_c_prints_comes_in_order() {
+    let program = "extern fn hello(int);\nchannel o(int) external in;\n\
+                   process p { for i in 0..3 { hello(i); out(o, i); } }\n";
+    let c = "#include <stdint.h>\n#include <stdio.h>\nvoid hello(int32_t i) { printf(\"hello %d\\n\", i); }\n";
+    let folder = Folder::with(&[("a.esp", program), ("a.c", c)]);
+    for engine in ENGINES {
+        let run = format!("run a.esp --extern a.c --engine {engine}");
+        folder.qj(&run).assert().success().stdout_eq("hello 0\n0\nhello 1\n1\nhello 2\n2\n");
+    }
+}
+
+#[test]
+fn an_idle_program_uses_no_processor_time() {
+    let folder = Folder::with(&[("a.esp", ADD)]);
+    for engine in ENGINES {
+        let mut child = start(&folder, &format!("run a.esp --engine {engine}"));
+        let mut input = child.stdin.take().expect("it is piped");
+        let mut output = child.stdout.take().expect("it is piped");
+        // Once an answer has come, the program is up and sleeps.
+        input.write_all(b"1 2\n").expect("qj reads");
+        let mut answer = [0; 2];
+        output.read_exact(&mut answer).expect("qj answers");
+        assert_eq!(&answer, b"3\n");
+        std::thread::sleep(Duration::from_millis(100));
+        let before = processor_ticks(&child);
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(processor_ticks(&child) - before, 0, "{engine}");
+        drop(input);
+        assert!(child.wait().expect("qj ends").success());
+    }
+}
+
+/// Processor time a process has used, in hundredths of a second.
+fn processor_ticks(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("the process runs");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("the name ends").split_whitespace().collect();
+    fields[11].parse::<u64>().expect("a number") + fields[12].parse::<u64>().expect("a number")
+}
+
+#[test]
+fn a_signal_ends_the_program_with_its_output_written() {
+    let program = "channel i(int) external out;\nchannel o(int) external in;\n\
+                   process p { while { in(i, $n); out(o, n); } }\n";
+    let busy = "channel o(int) external in;\nprocess p { out(o, 7); while { yield; } }\n";
+    let folder = Folder::with(&[("a.esp", program), ("busy.esp", busy)]);
+    for (name, number) in [("-INT", 2), ("-TERM", 15)] {
+        for arguments in ["run a.esp", "run a.esp --engine c"] {
+            let mut child = start(&folder, arguments);
+            child.stdin.as_mut().expect("it is piped").write_all(b"1\n").expect("qj reads");
+            let mut answer = [0; 2];
+            child.stdout.as_mut().expect("it is piped").read_exact(&mut answer).expect("qj answers");
+            signal(&child, name);
+            let status = child.wait().expect("qj ends");
+            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number), "{arguments}");
+        }
+        let mut child = start(&folder, "run busy.esp");
+        let mut answer = [0; 2];
+        child.stdout.as_mut().expect("it is piped").read_exact(&mut answer).expect("output is not kept for ever");
+        signal(&child, name);
+        let status = child.wait().expect("qj ends");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number));
+        assert_eq!(&answer, b"7\n");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_in_peace() {
+    let program = "channel o(int) external in;\nprocess p { var n = 0; while { out(o, n); n += 1; } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let mut child = start(&folder, &format!("run a.esp --engine {engine}"));
+        let mut some = [0; 4];
+        child.stdout.as_mut().expect("it is piped").read_exact(&mut some).expect("qj writes");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("qj ends");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), error.as_str()), (Some(0), ""), "{engine}");
+    }
+}
+
+#[test]
+fn a_recorded_run_runs_again_without_its_world() {
+    let program = "extern fn roll(#bytes[<=4]) -> int;\nchannel i(int) external out;\nchannel o(int, int) external in;\n\
+                   process p {\n  while {\n    alt {\n      in(i, $n) { var b: #bytes[<=4] = #\"\"; out(o, n, roll(b)); \
+                   assert(b.len == 1); }\n      after (1 ms) { out(o, -1, 0); exit(5); }\n    }\n  }\n}\n";
+    let c = "#include <stdint.h>\n#include <stdlib.h>\n\
+             int32_t roll(void *b) { *(uint16_t *)b = 1; return (int32_t)random(); }\n";
+    let folder = Folder::with(&[("a.esp", program), ("a.c", c)]);
+    let mut child = start(&folder, "run a.esp --extern a.c --record run.qjr");
+    child.stdin.as_mut().expect("it is piped").write_all(b"1\n2\n").expect("qj reads");
+    let recorded = child.wait_with_output().expect("qj ends");
+    assert_eq!(recorded.status.code(), Some(5), "{}", String::from_utf8_lossy(&recorded.stderr));
+    for name in ["a.esp", "a.c"] {
+        std::fs::remove_file(folder.path(name)).expect("it was there");
+    }
+    let replayed = folder.qj("replay run.qjr").output().expect("qj runs");
+    assert_eq!(replayed.status.code(), Some(5), "{}", String::from_utf8_lossy(&replayed.stderr));
+    let said: String = String::from_utf8_lossy(&recorded.stdout).lines().map(|line| format!("o {line}\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&replayed.stdout), said);
+    assert!(said.contains("o -1 0\n"), "{said}");
+
+    let path = folder.path("run.qjr");
+    let text = std::fs::read_to_string(&path).expect("the recording is text");
+    std::fs::write(&path, text.replace(" out o -1 0", " out o -1 9")).expect("a file can be written");
+    folder.qj("replay run.qjr").assert().code(1).stderr_eq(str![[r#"
+error: the replay differs at line [..] of the recording: `o` sends `-1 0`, recorded was `-1 9`
+...
+"#]]);
+    std::fs::write(&path, &text[..text.len() - 10]).expect("a file can be written");
+    folder.qj("replay run.qjr").assert().code(1).stderr_eq("error: run.qjr:[..]\n...\n");
+    folder.qj("replay none.qjr").assert().code(1);
+}
+
+#[test]
+fn a_seed_chooses_an_order_and_keeps_it() {
+    let program = "channel o(int) external in;\nprocess p[6] { out(o, int(@)); }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    let run = |seed: u32| folder.qj(&format!("run a.esp --seed {seed}")).output().expect("qj runs").stdout;
+    let orders: Vec<_> = (0..8).map(run).collect();
+    assert_eq!(orders[3], run(3));
+    assert!(orders.iter().any(|order| *order != orders[0]), "eight seeds and one order");
+    folder.qj("run a.esp --seed 3 --record x.qjr").assert().success();
+    folder.qj("replay x.qjr").assert().success();
+}
+
+#[test]
+fn checked_arithmetic_faults() {
+    let program = "channel i(int) external out;\nchannel o(int) external in;\n\
+                   process p { while { in(i, $n); out(o, n + 1); } }\n";
+    everywhere(program, "", b"2147483647\n", 0, b"-2147483648\n");
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let run = folder.qj(&format!("run a.esp --checked --engine {engine}")).stdin("2147483647\n");
+        run.assert().code(3).stderr_eq("fault[overflow]: arithmetic overflow, in process `p`\n...\n");
+    }
+}
+
+#[test]
+fn build_writes_c_that_compiles_by_itself_and_ir_that_reads() {
+    let folder = Folder::with(&[("add.esp", ADD)]);
+    folder
+        .qj("build add.esp --emit c -o out --style poll --report")
+        .assert()
+        .success()
+        .stdout_eq("...\n[..]adder[..]\n...\n");
+    let compiled = Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-c", "add.c", "-o", "add.o", "-I."])
+        .current_dir(folder.path("out"))
+        .status()
+        .expect("cc runs");
+    assert!(compiled.success());
+    folder.qj("build add.esp --emit ir").assert().success().stdout_eq("...\nprocess adder[..]\n...\n");
+    folder.qj("build add.esp").assert().code(2);
+}
+
+#[test]
+fn a_new_project_runs_and_passes_its_test_at_once() {
+    let folder = Folder::with(&[]);
+    folder.qj("init first").assert().success().stdout_eq(str![[r#"
+made first.esp with its test; now
+  cd first
+  qj run first.esp < first.in
+  qj test
+
+"#]]);
+    let project = folder.path("first");
+    let qj = |arguments: &[&str]| {
+        let mut command = Command::new(cargo_bin!("qj"));
+        command
+            .current_dir(&project)
+            .args(arguments)
+            .stdin(std::fs::File::open(project.join("first.in")).expect("made"));
+        command.output().expect("qj runs")
+    };
+    assert_eq!(qj(&["run", "first.esp"]).stdout, b"\"sum\" 3\n\"sum\" 7\n\"sum\" 5\n");
+    assert_eq!(qj(&["check", "first.esp"]).stderr, b"");
+    assert_eq!(qj(&["fmt", "--check", "first.esp"]).status.code(), Some(0));
+    assert_eq!(qj(&["test", "--engine", "interp", "--engine", "c"]).status.code(), Some(0));
+    folder.qj("init first").assert().code(2).stderr_eq("error: `first/first.esp` exists already\n...\n");
+}
+
+#[test]
+fn test_shows_what_differs() {
+    let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n3 4\n"), ("a.out", "3\n8\n"), ("none.esp", ADD)]);
+    folder.qj("test").assert().code(1).stdout_eq(str![[r#"
+FAILED  ./a.esp
+        standard output differs (- expected, + produced):
+        @@ -1,2 +1,2 @@
+         3
+        -8
+        +7
+0 passed, 1 failed
+
+"#]]);
+    folder.qj("test --bless").assert().success();
+    folder.qj("test").assert().success().stdout_eq("ok      ./a.esp\n1 passed, 0 failed\n");
+    std::fs::write(folder.path("a.in"), "x\n").expect("a file can be written");
+    folder.qj("test a.esp").assert().code(1).stdout_eq(str![[r#"
+FAILED  a.esp
+        exit status: expected 0, got 3
+        standard output differs (- expected, + produced):
+...
+        | error: standard input:1:1: expected `int`, found `x`
+...
+"#]]);
+    folder
+        .qj("test none.esp")
+        .assert()
+        .code(2)
+        .stderr_eq("error: `none.esp` is no test: there is no `none.out`\n...\n");
+    folder.qj("test nowhere").assert().code(2);
+}
+
+#[test]
+fn every_example_does_what_it_should_on_every_engine() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let folder = Folder::with(&[]);
+    let report = folder.qj(&format!("test --engine interp --engine c {root}")).output().expect("qj runs");
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert_eq!(report.status.code(), Some(0), "{text}");
+    assert!(text.lines().count() > 16, "{text}");
+}

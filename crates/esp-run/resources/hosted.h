@@ -1,0 +1,46 @@
+/* hosted.h: what a generated program tells the hosted main about itself: its channels and the types of their messages.
+ * Written by `qj build --emit exe` as tables.c. SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef QUAJECT_HOSTED_H
+#define QUAJECT_HOSTED_H
+
+#include "quaject/esp.h"
+
+typedef enum { QJ_UNSIGNED, QJ_SIGNED, QJ_BOOL, QJ_PID, QJ_BYTES, QJ_ARRAY, QJ_RECORD, QJ_UNION } qj_kind;
+
+/* A field, a tag, a value of a message; for a pid, a process: `offset` is its first instance, `type` its replicas. */
+typedef struct qj_part {
+    const char *name;
+    uint32_t offset;
+    int32_t type; /* index into qj_types; -1: a tag without payload */
+} qj_part;
+
+typedef struct qj_type {
+    qj_kind kind;
+    const char *name; /* as written in ESP */
+    uint32_t size;    /* bytes in memory */
+    uint32_t count;   /* bytes: the bound; array: elements; record, union, pid: parts */
+    int32_t element;  /* array: type of the elements */
+    uint32_t width;   /* integer: bytes; bytes: bytes of the length, after which the data begin; union: bytes of the tag */
+    const qj_part *parts;
+} qj_type;
+
+typedef struct qj_channel {
+    const char *name;
+    const char *driver; /* as declared, else text:- */
+    bool from_world;
+    uint32_t size; /* bytes of a message */
+    uint32_t count;
+    const qj_part *values;
+} qj_channel;
+
+extern const qj_type qj_types[];
+extern const qj_channel qj_channels[]; /* sources in order, then sinks in order */
+extern const uint32_t qj_sources, qj_sinks, qj_instances;
+/* Whether each message has to be written before the program goes on, as extern functions may print. */
+extern const bool qj_has_effects;
+extern const char *const qj_program_name, *const *const qj_file_names, *const *const qj_instance_names;
+/* Names of all channels, by the number a fault gives. */
+extern const char *const *const qj_channel_names;
+extern const esp_library *const qj_program;
+
+#endif

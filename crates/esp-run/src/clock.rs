@@ -1,0 +1,36 @@
+//! The time a program sees: nanoseconds since it started. Knows nothing of waiting.
+
+use std::time::Instant;
+
+/// How time passes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Time {
+    /// As on the wall.
+    #[default]
+    Real,
+    /// Not at all while the program has something to do; then at once to the next moment it waits for. Runs with
+    /// timers become fast and repeatable.
+    Virtual,
+}
+
+/// A clock that shows the time since it was made.
+pub(crate) enum Clock {
+    Real(Instant),
+    Virtual(i64),
+}
+
+impl Clock {
+    pub(crate) fn start(time: Time) -> Clock {
+        match time {
+            Time::Real => Clock::Real(Instant::now()),
+            Time::Virtual => Clock::Virtual(0),
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> i64 {
+        match self {
+            Clock::Real(start) => i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX),
+            Clock::Virtual(now_ns) => *now_ns,
+        }
+    }
+}

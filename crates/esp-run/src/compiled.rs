@@ -1,0 +1,390 @@
+//! The engine `c`: a program compiled to a shared library, driven through its sans-IO entry (`esp_gen::layout::Abi`).
+//!
+//! ```text
+//!   drivers -> batch of messages in C form --+                    +--> messages in C form -> drivers
+//!                                            +--> step(state) ----+
+//!   clock ----------------------------------+                    +--> sleep until, end, or fault
+//! ```
+//!
+//! Messages are taken from the drivers ahead of time, as many as fit a batch: the program sees the same sequence.
+
+use crate::compiler::{Product, Workshop};
+use crate::fault::{name_at, waits_at};
+use crate::marshal;
+use crate::ports::{Ports, Wake};
+use crate::run::Ending;
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+use quaject_esp_gen::layout::{Abi, ExternalChannel};
+use quaject_esp_gen::{RUNTIME_HEADER, c};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Channel, ChannelId, Fault, Location, Program, Purity};
+use quaject_esp_ir::report::FaultReport;
+use quaject_esp_ir::world::{Offer, Readiness, World};
+use std::ffi::c_void;
+use std::path::PathBuf;
+
+/// What the generated C calls its header, whatever the program is called.
+pub(crate) const HEADER_NAME: &str = "program.h";
+/// Messages a batch holds at most, and bytes.
+const BATCH_MESSAGES: usize = 4096;
+const BATCH_BYTES: usize = 1 << 18;
+
+/// `esp_source`
+#[repr(C)]
+struct Source {
+    messages: *const c_void,
+    count: usize,
+    closed: bool,
+}
+
+/// `esp_sink`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Sink {
+    messages: *mut c_void,
+    capacity: usize,
+    count: usize,
+    closed: bool,
+}
+
+/// `esp_output_head`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Head {
+    taken: *mut usize,
+    limit: usize,
+    wake: i64,
+    exit_status: i32,
+}
+
+/// `esp_location`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Place {
+    file: u16,
+    column: u16,
+    line: u32,
+    channel: i32,
+}
+
+/// `esp_fault_report`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Report {
+    code: u32,
+    instance: u32,
+    place: Place,
+}
+
+/// `esp_library`
+#[repr(C)]
+struct Exported {
+    abi: u32,
+    instances: u32,
+    sources: u32,
+    sinks: u32,
+    state_size: usize,
+    init: unsafe extern "C" fn(*mut c_void),
+    step: unsafe extern "C" fn(*mut c_void, *const Source, *mut Head, i64) -> i32,
+    fault: unsafe extern "C" fn(*const c_void) -> Report,
+    place: unsafe extern "C" fn(*const c_void, u32) -> Place,
+    stuck: unsafe extern "C" fn(*const c_void, u32) -> bool,
+    trace: *const c_void,
+}
+
+/// The version of `esp_library` written down here.
+const ABI: u32 = 1;
+const ESP_SLEEP: i32 = 0;
+const ESP_AGAIN: i32 = 1;
+const ESP_DONE: i32 = 2;
+const ESP_FAULT: i32 = 3;
+
+/// The head of an `esp_output` and its sinks, one block of memory: both halves of the union are 32 bytes, so that the
+/// array is the structure C declares.
+#[repr(C)]
+union Output {
+    head: Head,
+    sink: Sink,
+}
+const _: () = assert!(size_of::<Head>() == size_of::<Sink>() && align_of::<Head>() == align_of::<Sink>());
+
+/// A program that has been loaded.
+pub(crate) struct Library {
+    exported: &'static Exported,
+    abi: Abi,
+    // Dropped last: `exported` lies in it.
+    library: libloading::Library,
+}
+
+impl Library {
+    /// Compiles and loads a program with its extern functions.
+    pub(crate) fn build(program: &Program, generated: &c::Output, externs: &[PathBuf]) -> Result<Library, Trouble> {
+        let workshop = Workshop::open()?;
+        workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
+        workshop.write(HEADER_NAME, &generated.header)?;
+        let abi = generated.abi.clone();
+        let mut inputs = vec![workshop.write("program.c", &generated.source)?];
+        inputs.extend(externs.iter().cloned());
+        let output = workshop.path("program.so");
+        workshop.build(Product::Library, &inputs, &["ESP_OPTIONAL_EXTERNS"], &output)?;
+        let unloadable = |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {error}"));
+        // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
+        let library = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
+        // SAFETY: The symbol is of the C type `esp_library`, which `Exported` repeats; checked below by its version.
+        let exported = unsafe { library.get::<*const Exported>(abi.symbol.as_bytes()) }.map_err(unloadable)?;
+        // SAFETY: The symbol lies in the library, which is kept as long as the reference.
+        let exported: &'static Exported = unsafe { &**exported };
+        let expected = (ABI, program.instance_count(), abi.sources.len() as u32, abi.sinks.len() as u32);
+        let found = (exported.abi, exported.instances, exported.sources, exported.sinks);
+        if expected != found {
+            return Err(Trouble::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
+        }
+        Ok(Library { exported, abi, library })
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals) -> Ending {
+        let mut state = vec![0u128; self.exported.state_size.div_ceil(16).max(1)];
+        let state: *mut c_void = state.as_mut_ptr().cast();
+        // SAFETY: 1. `state` has the size and alignment the library asks for. 2. It is used by this library alone and
+        // outlives the last call below.
+        unsafe { (self.exported.init)(state) };
+        let mut sources: Vec<Batch> = self.abi.sources.iter().map(Batch::new).collect();
+        let mut sinks: Vec<Batch> = self.abi.sinks.iter().map(Batch::new).collect();
+        let has_effects = program.externs.iter().any(|function| match function.purity {
+            Purity::Impure => true,
+            Purity::Pure => false,
+        });
+        let limit = usize::from(has_effects || ports.shares_outputs());
+        let mut taken = vec![0usize; sources.len()];
+        loop {
+            for batch in &mut sources {
+                batch.fill(program, ports);
+            }
+            let offered: Vec<Source> = sources.iter().map(Batch::source).collect();
+            let mut output = Vec::with_capacity(sinks.len() + 1);
+            taken.fill(0);
+            output.push(Output { head: Head { taken: taken.as_mut_ptr(), limit, wake: 0, exit_status: 0 } });
+            output.extend(sinks.iter_mut().map(|batch| Output { sink: batch.sink(ports) }));
+            let now_ns = ports.now_ns();
+            // SAFETY: 1. The arrays have one element per source and sink, in the order of `Abi`, whose number was
+            // compared with the library's. 2. Each points to memory for `count` or `capacity` messages of the extent
+            // the layout gives, which the generated header asserts. 3. All of it outlives the call.
+            let status = unsafe { (self.exported.step)(state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns) };
+            for (batch, taken) in sources.iter_mut().zip(&taken) {
+                batch.take(*taken, ports);
+            }
+            if has_effects {
+                // What extern functions have printed comes before what the program sent after they returned.
+                self.flush_c();
+            }
+            for (batch, output) in sinks.iter_mut().zip(&output[1..]) {
+                // SAFETY: All but the first were made sinks above.
+                let count = unsafe { output.sink.count };
+                batch.drain(program, ports, count);
+            }
+            if has_effects {
+                ports.flush();
+            }
+            let refill = taken.iter().any(|taken| *taken > 0);
+            // SAFETY: The first was made the head above.
+            let head = unsafe { output[0].head };
+            match status {
+                ESP_DONE => return Ending::Exit(head.exit_status as u8),
+                ESP_FAULT => return Ending::Fault(Box::new(self.fault(program, state))),
+                _ if ports.is_gone() => return Ending::Unread,
+                _ => {}
+            }
+            let wake = match status {
+                // There is room for more messages, which may be there already.
+                ESP_SLEEP if refill => Wake::Event,
+                // A wrong message is one only when the program has taken those before it.
+                ESP_SLEEP if let Some(trouble) = ports.take_trouble() => return Ending::Trouble(trouble),
+                ESP_SLEEP => ports.sleep((head.wake != i64::MAX).then_some(head.wake), signals),
+                ESP_AGAIN => signals.pending().map_or(Wake::Event, Wake::Signal),
+                other => return Ending::Trouble(Trouble::new(format!("the compiled program answers {other}"))),
+            };
+            match wake {
+                Wake::Event => {}
+                Wake::Signal(signal) => return Ending::Signal(signal),
+                Wake::Never => return Ending::Trouble(Trouble::new("the compiled program waits for nothing")),
+            }
+        }
+    }
+
+    /// Writes what C code has printed.
+    fn flush_c(&self) {
+        // SAFETY: The C library's `fflush` has this type; without it nothing can have been printed.
+        if let Ok(flush) = unsafe { self.library.get::<unsafe extern "C" fn(*mut c_void) -> i32>(b"fflush\0") } {
+            // SAFETY: A null pointer means every stream.
+            unsafe { flush(std::ptr::null_mut()) };
+        }
+    }
+
+    fn fault(&self, program: &Program, state: *const c_void) -> FaultReport {
+        // SAFETY: `state` is the one `step` returned ESP_FAULT for.
+        let report = unsafe { (self.exported.fault)(state) };
+        let fault = fault_of(report.code);
+        let place = location(report.place);
+        let ended = |instance| {
+            // SAFETY: As above, and only instances that exist are asked about.
+            let place = unsafe { (self.exported.place)(state, instance) };
+            place.line == 0
+        };
+        let mut stuck = Vec::new();
+        if fault == Fault::Deadlock {
+            for instance in 0..program.instance_count() {
+                // SAFETY: As above, and the instance exists.
+                let (is_stuck, place) =
+                    unsafe { ((self.exported.stuck)(state, instance), (self.exported.place)(state, instance)) };
+                if is_stuck {
+                    stuck.push((instance, location(place)));
+                }
+            }
+        }
+        FaultReport {
+            fault,
+            instance: report.instance,
+            location: place,
+            channel: u32::try_from(report.place.channel).ok().map(ChannelId),
+            name: name_at(program, fault, place),
+            waits: waits_at(program, &stuck, &ended),
+        }
+    }
+}
+
+fn location(place: Place) -> Location {
+    Location { file: place.file, line: place.line, column: u32::from(place.column) }
+}
+
+/// `esp_fault_code`
+fn fault_of(code: u32) -> Fault {
+    match code {
+        1 => Fault::Assert,
+        2 => Fault::Bounds,
+        3 => Fault::Div,
+        4 => Fault::Overflow,
+        5 => Fault::Pool,
+        6 => Fault::Range,
+        7 => Fault::Memory,
+        8 => Fault::Alt,
+        9 => Fault::Deadlock,
+        _ => Fault::Extern,
+    }
+}
+
+/// Messages of one channel in C form.
+struct Batch {
+    channel: ChannelId,
+    size: usize,
+    offsets: Vec<usize>,
+    /// Room for `capacity` messages, aligned for any.
+    memory: Vec<u64>,
+    capacity: usize,
+    count: usize,
+    closed: bool,
+    /// Whether the last message is still on offer at its driver: a timer's tick is late by the time it is received,
+    /// not by the time it was fetched.
+    borrowed: bool,
+}
+
+impl Batch {
+    fn new(external: &ExternalChannel) -> Batch {
+        let size = external.extent.size as usize;
+        let capacity = (BATCH_BYTES / size).clamp(1, BATCH_MESSAGES);
+        Batch {
+            channel: external.channel,
+            size,
+            offsets: external.offsets.iter().map(|offset| *offset as usize).collect(),
+            memory: vec![0; (capacity * size).div_ceil(8)],
+            capacity,
+            count: 0,
+            closed: false,
+            borrowed: false,
+        }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let length = size_of_val(self.memory.as_slice());
+        // SAFETY: Any initialised memory may be seen as bytes, and any bytes are valid words; the lifetime is the same.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), length) }
+    }
+
+    fn declared<'p>(&self, program: &'p Program) -> &'p Channel {
+        &program.channels[self.channel.0 as usize]
+    }
+
+    /// Takes messages from the driver.
+    fn fill(&mut self, program: &Program, ports: &mut Ports<'_>) {
+        let keep = ports.is_timer(self.channel);
+        while self.count < self.capacity && !self.closed && !self.borrowed {
+            match ports.peek(self.channel) {
+                Offer::Pending => return,
+                Offer::Closed => self.closed = true,
+                Offer::Message(message) => {
+                    self.store(program, message);
+                    self.count += 1;
+                    if keep {
+                        self.borrowed = true;
+                    } else {
+                        ports.take(self.channel);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a message behind the others.
+    fn store(&mut self, program: &Program, message: &[Datum]) {
+        let types = &self.declared(program).payload;
+        let start = self.count * self.size;
+        let offsets = std::mem::take(&mut self.offsets);
+        let size = self.size;
+        let memory = &mut self.bytes()[start..start + size];
+        memory.fill(0);
+        for ((ty, value), offset) in types.iter().zip(message).zip(&offsets) {
+            marshal::store(program, *ty, value, &mut memory[*offset..]);
+        }
+        self.offsets = offsets;
+    }
+
+    fn source(&self) -> Source {
+        Source { messages: self.memory.as_ptr().cast(), count: self.count, closed: self.closed }
+    }
+
+    /// The program has taken the first messages.
+    fn take(&mut self, taken: usize, ports: &mut Ports<'_>) {
+        if taken == 0 {
+            return;
+        }
+        let (size, count) = (self.size, self.count);
+        self.bytes().copy_within(taken * size..count * size, 0);
+        self.count -= taken;
+        if std::mem::take(&mut self.borrowed) {
+            ports.take(self.channel);
+        }
+    }
+
+    fn sink(&mut self, ports: &mut Ports<'_>) -> Sink {
+        let capacity = match ports.readiness(self.channel) {
+            Readiness::Ready => self.capacity,
+            Readiness::Busy | Readiness::Closed => 0,
+        };
+        Sink { messages: self.memory.as_mut_ptr().cast(), capacity, count: 0, closed: false }
+    }
+
+    /// Hands what the program has sent to the driver.
+    fn drain(&mut self, program: &Program, ports: &mut Ports<'_>, count: usize) {
+        let types = &self.declared(program).payload;
+        let mut message = Vec::with_capacity(types.len());
+        for index in 0..count {
+            message.clear();
+            for (number, ty) in types.iter().enumerate() {
+                let start = index * self.size + self.offsets[number];
+                message.push(marshal::load(program, *ty, &self.bytes()[start..]));
+            }
+            ports.put(self.channel, &message);
+        }
+    }
+}

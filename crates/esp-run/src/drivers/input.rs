@@ -1,0 +1,257 @@
+//! Drivers of channels that the world writes: each has at most one message on offer.
+
+use super::bytes::Shape;
+use super::stream::{Filled, Reader};
+use crate::binding::Driver;
+use crate::drivers::type_name;
+use crate::trouble::Trouble;
+use quaject_esp_ir::datum::{self, Datum};
+use quaject_esp_ir::ir::{Channel, Program, Type};
+use std::os::fd::BorrowedFd;
+
+/// Longest line of a `text` input. Without a limit, a file without line ends would be read into memory whole.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// The driver of one channel.
+pub(crate) struct Input {
+    source: Source,
+    message: Vec<Datum>,
+    state: State,
+    /// Whether somebody asked in vain since the last sleep, so that it is worth waking up for.
+    pub(crate) wanted: bool,
+}
+
+/// What a channel offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// A message.
+    Offered,
+    /// None now.
+    Pending,
+    /// None, and never again.
+    Closed,
+}
+
+enum Source {
+    Text(Text),
+    Bytes { reader: Reader, shape: Shape, end_told: bool },
+    Timer(Timer),
+}
+
+struct Text {
+    reader: Reader,
+    /// Lines taken so far.
+    line: u64,
+    /// Pending bytes known to hold no line end.
+    scanned: usize,
+    /// What a line is made of, for messages: `` `int` `bool` ``.
+    expected: String,
+}
+
+struct Timer {
+    period_ns: i64,
+    /// Number of the last tick that was offered.
+    tick: i64,
+    limit: i64,
+    /// What a tick's number is kept in.
+    counter: Option<quaject_esp_ir::ir::IntType>,
+}
+
+impl Input {
+    /// Opens what a driver reads for a channel.
+    pub(crate) fn open(program: &Program, channel: &Channel, driver: &Driver) -> Result<Input, Trouble> {
+        let source = match driver {
+            Driver::Text(place) => {
+                let types: Vec<String> =
+                    channel.payload.iter().map(|ty| format!("`{}`", type_name(program, *ty))).collect();
+                let expected = types.join(" ");
+                Source::Text(Text { reader: Reader::open(place)?, line: 0, scanned: 0, expected })
+            }
+            Driver::Bytes(place) => {
+                let shape = Shape::of(program, channel)?;
+                Source::Bytes { reader: Reader::open(place)?, shape, end_told: false }
+            }
+            Driver::Timer { period, limit } => Source::Timer(Timer {
+                period_ns: period.as_nanos().min(i64::MAX as u128) as i64,
+                tick: 0,
+                limit: limit.map_or(i64::MAX, |limit| limit.min(i64::MAX as u64) as i64),
+                counter: counter(program, channel)?,
+            }),
+        };
+        Ok(Input { source, message: Vec::new(), state: State::Pending, wanted: false })
+    }
+
+    /// Looks for a message, without waiting.
+    pub(crate) fn peek(&mut self, program: &Program, channel: &Channel, now_ns: i64) -> Result<State, Trouble> {
+        if self.state == State::Pending {
+            self.state = match &mut self.source {
+                Source::Text(text) => text.next(program, channel, &mut self.message)?,
+                Source::Bytes { reader, shape, end_told } => next_bytes(reader, *shape, end_told, &mut self.message)?,
+                Source::Timer(timer) => timer.next(now_ns, &mut self.message),
+            };
+            self.wanted |= self.state == State::Pending;
+        }
+        Ok(self.state)
+    }
+
+    /// The message on offer.
+    pub(crate) fn message(&self) -> &[Datum] {
+        &self.message
+    }
+
+    /// The message on offer has been received.
+    pub(crate) fn take(&mut self) {
+        if self.state == State::Offered {
+            self.state = State::Pending;
+        }
+    }
+
+    /// The descriptor that tells when there may be a message, for those that have one.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.source {
+            Source::Text(text) => Some(text.reader.descriptor()),
+            Source::Bytes { reader, .. } => Some(reader.descriptor()),
+            Source::Timer(_) => None,
+        }
+    }
+
+    /// The time of the next message, for those that know it.
+    pub(crate) fn due_ns(&self) -> Option<i64> {
+        match &self.source {
+            Source::Text(_) | Source::Bytes { .. } => None,
+            Source::Timer(timer) => timer.due_ns(),
+        }
+    }
+}
+
+impl Text {
+    fn next(&mut self, program: &Program, channel: &Channel, message: &mut Vec<Datum>) -> Result<State, Trouble> {
+        loop {
+            let pending = self.reader.pending();
+            let end = pending[self.scanned..].iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);
+            let (line, taken) = match end {
+                Some(end) => (&pending[..end], end + 1),
+                None => {
+                    self.scanned = pending.len();
+                    if pending.len() > LONGEST_LINE {
+                        return Err(self.trouble(1, format!("the line is longer than {LONGEST_LINE} bytes")));
+                    }
+                    match self.reader.fill()? {
+                        Filled::More => continue,
+                        Filled::Pending => return Ok(State::Pending),
+                        Filled::Ended => {}
+                    }
+                    // The last line may lack its end.
+                    let pending = self.reader.pending();
+                    if pending.is_empty() {
+                        return Ok(State::Closed);
+                    }
+                    (pending, pending.len())
+                }
+            };
+            self.line += 1;
+            match read_line(program, channel, line) {
+                Ok(found) => {
+                    self.reader.consume(taken);
+                    self.scanned = 0;
+                    if let Some(found) = found {
+                        *message = found;
+                        return Ok(State::Offered);
+                    }
+                }
+                Err((column, cause)) => {
+                    let wanted = if self.expected.is_empty() { "nothing" } else { &self.expected };
+                    return Err(self.trouble(column, cause).help(format!(
+                        "a line is one message of channel `{}`: {wanted}; values are written as in ESP, separated by \
+                         blanks",
+                        channel.name
+                    )));
+                }
+            }
+        }
+    }
+
+    fn trouble(&self, column: u32, cause: String) -> Trouble {
+        Trouble::new(format!("{}:{}:{column}: {cause}", self.reader.name, self.line))
+    }
+}
+
+/// The message of a line, if it has one: blank lines and comments are passed over, but a blank line is a message of a
+/// channel that carries nothing. Else the column and what is wrong there.
+fn read_line(program: &Program, channel: &Channel, line: &[u8]) -> Result<Option<Vec<Datum>>, (u32, String)> {
+    let line = match std::str::from_utf8(line) {
+        Ok(line) => line,
+        Err(error) => {
+            let before = String::from_utf8_lossy(&line[..error.valid_up_to()]).chars().count();
+            return Err((before as u32 + 1, "the text is not UTF-8".to_string()));
+        }
+    };
+    let text = line.trim_ascii();
+    if text.starts_with("//") || (text.is_empty() && !channel.payload.is_empty()) {
+        return Ok(None);
+    }
+    match datum::parse_message(program, &channel.payload, line) {
+        Ok(message) => Ok(Some(message)),
+        Err(error) => Err((error.column, format!("expected {}, found {}", error.expected, error.found))),
+    }
+}
+
+fn next_bytes(
+    reader: &mut Reader,
+    shape: Shape,
+    end_told: &mut bool,
+    message: &mut Vec<Datum>,
+) -> Result<State, Trouble> {
+    loop {
+        let pending = reader.pending().len();
+        // What is there is joined to one chunk; nobody waits for the rest of it.
+        let filled = if pending < shape.wanted() { reader.fill()? } else { Filled::More };
+        match filled {
+            Filled::More if reader.pending().len() < shape.wanted() => continue,
+            Filled::Pending if pending == 0 => return Ok(State::Pending),
+            Filled::Ended if pending == 0 => {
+                return Ok(match shape.end() {
+                    Some(end) if !std::mem::replace(end_told, true) => {
+                        *message = vec![end];
+                        State::Offered
+                    }
+                    Some(_) | None => State::Closed,
+                });
+            }
+            Filled::More | Filled::Pending | Filled::Ended => {
+                let taken = shape.message(reader.pending(), message);
+                reader.consume(taken);
+                return Ok(State::Offered);
+            }
+        }
+    }
+}
+
+impl Timer {
+    fn due_ns(&self) -> Option<i64> {
+        (self.tick < self.limit).then(|| (self.tick + 1).saturating_mul(self.period_ns))
+    }
+
+    /// A program that is late sees one tick for all it missed; the number tells how many.
+    fn next(&mut self, now_ns: i64, message: &mut Vec<Datum>) -> State {
+        match self.due_ns() {
+            None => State::Closed,
+            Some(due) if now_ns < due => State::Pending,
+            Some(_) => {
+                self.tick = (now_ns / self.period_ns).min(self.limit);
+                *message = self.counter.iter().map(|int| Datum::Int(int.wrap(i128::from(self.tick)))).collect();
+                State::Offered
+            }
+        }
+    }
+}
+
+/// A timer sends nothing, or the number of the tick.
+fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir::ir::IntType>, Trouble> {
+    match channel.payload.as_slice() {
+        [] => Ok(None),
+        [ty] if let Type::Int(int) = program.types.get(*ty) => Ok(Some(*int)),
+        _ => Err(Trouble::new(format!("driver `timer` cannot serve channel `{}`", channel.name))
+            .help("a timer's channel carries nothing, `()`, or one integer, the number of the tick")),
+    }
+}

@@ -1,0 +1,105 @@
+//! Drivers of channels that the world reads: messages become text or bytes in a writer, which channels may share.
+
+use super::bytes::{Outcome, Shape};
+use super::stream::Writer;
+use crate::binding::{Driver, Place};
+use crate::trouble::Trouble;
+use quaject_esp_ir::datum::{self, Datum};
+use quaject_esp_ir::ir::{Channel, Program};
+
+/// The driver of one channel.
+pub(crate) struct Output {
+    /// Which of the writers it fills.
+    pub(crate) writer: usize,
+    format: Format,
+}
+
+enum Format {
+    Text,
+    Bytes { shape: Shape, ended: bool },
+}
+
+impl Output {
+    /// Opens what a driver writes for a channel, or joins the channel that already writes there, so that messages
+    /// of both come out in the order they were sent.
+    pub(crate) fn open(
+        program: &Program,
+        channel: &Channel,
+        driver: &Driver,
+        writers: &mut Vec<Writer>,
+    ) -> Result<Output, Trouble> {
+        let (place, format) = match driver {
+            Driver::Text(place) => (place, Format::Text),
+            Driver::Bytes(place) => (place, Format::Bytes { shape: Shape::of(program, channel)?, ended: false }),
+            Driver::Timer { .. } => unreachable!("`binding::resolve` refuses timers here"),
+        };
+        let writer = match writers.iter().position(|writer| same(&writer.place, place)) {
+            Some(writer) => writer,
+            None => {
+                writers.push(Writer::open(place)?);
+                writers.len() - 1
+            }
+        };
+        Ok(Output { writer, format })
+    }
+
+    /// Adds a message to what will be written.
+    pub(crate) fn put(
+        &mut self,
+        program: &Program,
+        channel: &Channel,
+        message: &[Datum],
+        writer: &mut Writer,
+    ) -> Result<(), Trouble> {
+        match &mut self.format {
+            Format::Text => {
+                // The buffer is bytes that are all text.
+                let mut line = String::new();
+                for (index, (ty, value)) in channel.payload.iter().zip(message).enumerate() {
+                    if index > 0 {
+                        line.push(' ');
+                    }
+                    datum::print(program, *ty, value, &mut line);
+                }
+                line.push('\n');
+                writer.buffer().extend_from_slice(line.as_bytes());
+                Ok(())
+            }
+            Format::Bytes { shape, ended } => {
+                let outcome = if *ended { Outcome::NotBytes } else { shape.write(message, writer.buffer()) };
+                match outcome {
+                    Outcome::Written => Ok(()),
+                    Outcome::End => {
+                        *ended = true;
+                        Ok(())
+                    }
+                    Outcome::NotBytes => {
+                        let text = datum::print_message(program, &channel.payload, message);
+                        let cause = if *ended { "comes after the end of its bytes" } else { "is not a byte" };
+                        Err(Trouble::new(format!("`{text}` on channel `{}` {cause}", channel.name)).help(
+                            "the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; \
+                             `text:` writes any message",
+                        ))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether two places are one file.
+fn same(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Standard, Place::Standard) => true,
+        (Place::Path(one), Place::Path(other)) => {
+            one == other
+                || match (one.canonicalize(), other.canonicalize()) {
+                    (Ok(one), Ok(other)) => one == other,
+                    (Ok(_) | Err(_), Err(_)) | (Err(_), Ok(_)) => false,
+                }
+        }
+        (Place::Standard, Place::Path(path)) | (Place::Path(path), Place::Standard) => {
+            path.as_os_str() == "/dev/stdout" || path.as_os_str() == "/dev/fd/1"
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What is said of a program that stopped at a fault: which process, where, why, and for a deadlock who waits for whom.
+//! Knows the program, not how it ran.
+
+use quaject_esp_ir::ir::{Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Wait};
+use quaject_esp_ir::report::{FaultReport, WaitsFor, fault_name, location_text};
+use smol_str::SmolStr;
+use std::fmt::Write;
+
+/// A fault as a message. `line_of` gives a line of a source file, to be shown with a caret; `error` is how the word
+/// `fault` looks.
+pub fn render(
+    report: &FaultReport,
+    program: &Program,
+    line_of: &dyn Fn(Location) -> Option<String>,
+    error: &dyn Fn(&str) -> String,
+) -> String {
+    let mut text = format!("{}: {}", error(&format!("fault[{}]", fault_name(report.fault))), cause(report));
+    if report.fault == Fault::Deadlock {
+        text.push_str(&names(program, report));
+    } else {
+        let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
+    }
+    if let Some(channel) = report.channel {
+        let _ = write!(text, ", channel `{}`", program.channels[channel.0 as usize].name);
+    }
+    text.push('\n');
+    place(&mut text, program, report.location, line_of);
+    waits(&mut text, program, &report.waits);
+    if let Some(help) = help(report.fault) {
+        let _ = writeln!(text, "help: {help}");
+    }
+    text
+}
+
+fn cause(report: &FaultReport) -> String {
+    match (report.fault, &report.name) {
+        (Fault::Extern, Some(name)) => format!("nothing supplies the extern function `{name}`"),
+        (Fault::Extern, None) => "nothing supplies the extern function".to_string(),
+        (Fault::Pool, Some(name)) => format!("no free object of `{name}`"),
+        (Fault::Pool, None) => "no free object in the pool".to_string(),
+        (Fault::Assert, _) => "the assertion is false".to_string(),
+        (Fault::Bounds, _) => "outside of the bytes or array".to_string(),
+        (Fault::Div, _) => "division by zero".to_string(),
+        (Fault::Overflow, _) => "arithmetic overflow".to_string(),
+        (Fault::Range, _) => "a length or number does not fit its place".to_string(),
+        (Fault::Memory, _) => "use of an object whose count is 0".to_string(),
+        (Fault::Alt, _) => "no branch of this `alt` can ever be open".to_string(),
+        (Fault::Deadlock, _) => "waiting for ever: ".to_string(),
+    }
+}
+
+fn help(fault: Fault) -> Option<&'static str> {
+    match fault {
+        Fault::Extern => Some("give its C source or library: `--extern FILE.c`"),
+        Fault::Pool => Some("guard the allocation with `when (free(T) > 0)`, or enlarge the pool"),
+        Fault::Alt => Some("let the guards cover every case, or add an `else`"),
+        Fault::Deadlock => Some("where a process may rest for ever, write `idle in(..)` or `idle alt { .. }`"),
+        Fault::Assert | Fault::Bounds | Fault::Div | Fault::Overflow | Fault::Range | Fault::Memory => None,
+    }
+}
+
+/// The instances that are stuck, a few of them by name.
+fn names(program: &Program, report: &FaultReport) -> String {
+    let mut instances: Vec<u32> = report.waits.iter().map(|wait| wait.instance).collect();
+    instances.dedup();
+    if instances.is_empty() {
+        instances.push(report.instance);
+    }
+    let shown: Vec<String> =
+        instances.iter().take(6).map(|instance| format!("`{}`", program.instance_name(*instance))).collect();
+    match instances.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// `file:line:column` with the line itself and a caret.
+fn place(text: &mut String, program: &Program, location: Location, line_of: &dyn Fn(Location) -> Option<String>) {
+    if location.line == 0 {
+        return;
+    }
+    let number = location.line.to_string();
+    let margin = " ".repeat(number.len());
+    let _ = writeln!(text, "{margin}--> {}", location_text(program, location));
+    let Some(line) = line_of(location) else { return };
+    let line = line.trim_end();
+    // The caret stands below its column: tabs stay tabs.
+    let before = line.chars().take(location.column.saturating_sub(1) as usize);
+    let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {indent}^");
+}
+
+/// Who waits where for whom.
+fn waits(text: &mut String, program: &Program, waits: &[WaitsFor]) {
+    let mut last = None;
+    for wait in waits {
+        let name = program.instance_name(wait.instance);
+        if last != Some((wait.instance, wait.location)) {
+            let _ = writeln!(text, "  `{name}` waits at {}", location_text(program, wait.location));
+            last = Some((wait.instance, wait.location));
+        }
+        let Some((channel, direction)) = wait.operation else {
+            let _ = writeln!(text, "      for a guard that stays false");
+            continue;
+        };
+        let partners: Vec<String> =
+            wait.partners.iter().take(6).map(|partner| format!("`{}`", program.instance_name(*partner))).collect();
+        let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
+            ([], _) => "nobody who is left".to_string(),
+            (names, 0) => names.join(" or "),
+            (names, more) => format!("{} or one of {more} more", names.join(", ")),
+        };
+        let verb = match direction {
+            Direction::In => "write",
+            Direction::Out => "read",
+        };
+        let _ = writeln!(text, "      for {partners} to {verb} `{}`", program.channels[channel.0 as usize].name);
+    }
+}
+
+/// What instances that wait at these places wait for, and for whom: all that an engine which only knows places needs
+/// to tell. `ended` says which instances are no partners any more.
+pub(crate) fn waits_at(program: &Program, stuck: &[(u32, Location)], ended: &dyn Fn(u32) -> bool) -> Vec<WaitsFor> {
+    let mut waits: Vec<WaitsFor> = Vec::new();
+    for (instance, location) in stuck.iter().copied() {
+        let Some((process, _)) = program.process_of(instance) else { continue };
+        let first = waits.len();
+        let wait = wait_at(&program.processes[process.0 as usize], location);
+        for branch in wait.iter().flat_map(|wait| &wait.branches) {
+            let operation = match &branch.operation {
+                Operation::In { channel, .. } => Some((*channel, Direction::In)),
+                Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
+                Operation::After { .. } => None,
+            };
+            let Some((channel, direction)) = operation else { continue };
+            if waits[first..].iter().any(|wait| wait.operation == operation) {
+                continue;
+            }
+            let other = match direction {
+                Direction::In => Direction::Out,
+                Direction::Out => Direction::In,
+            };
+            let mut partners = Vec::new();
+            for (index, process) in program.processes.iter().enumerate() {
+                if process.sites.iter().any(|site| site.channel == channel && site.direction == other) {
+                    let first = program.first_instance(ProcessId(index as u32));
+                    let instances = first..first + process.replicas;
+                    partners.extend(instances.filter(|partner| *partner != instance && !ended(*partner)));
+                }
+            }
+            waits.push(WaitsFor { instance, location, operation, partners });
+        }
+        if waits.len() == first {
+            waits.push(WaitsFor { instance, location, operation: None, partners: Vec::new() });
+        }
+    }
+    waits
+}
+
+/// The wait that stands at a place: its own, or one of its branches'.
+fn wait_at(process: &Process, location: Location) -> Option<&Wait> {
+    let waits = || {
+        process.body.blocks.iter().filter_map(|block| match &block.terminator {
+            Terminator::Wait(wait) => Some((block.location, wait)),
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => None,
+        })
+    };
+    waits()
+        .find(|(place, _)| *place == location)
+        .or_else(|| waits().find(|(_, wait)| wait.branches.iter().any(|branch| branch.location == location)))
+        .map(|(_, wait)| wait)
+}
+
+/// The extern function that is called, or the pool that is asked, at a place.
+pub(crate) fn name_at(program: &Program, fault: Fault, location: Location) -> Option<SmolStr> {
+    let processes = program.processes.iter().map(|process| &process.body);
+    let bodies = processes.chain(program.functions.iter().map(|function| &function.body));
+    let mut instructions = bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions);
+    instructions.find_map(|instruction| match (&instruction.op, fault) {
+        _ if instruction.location != location => None,
+        (Op::CallExtern { function, .. }, Fault::Extern) => Some(program.externs[function.0 as usize].name.clone()),
+        (Op::Allocate(pool), Fault::Pool) => Some(program.types.pool(*pool).name.clone()),
+        (_, _) => None,
+    })
+}

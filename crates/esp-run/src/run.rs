@@ -1,0 +1,280 @@
+//! Running a program to its end: opens its world, chooses its engine, sleeps when it sleeps. Knows no command line.
+
+use crate::binding::Binding;
+use crate::clock::Time;
+use crate::compiled::{HEADER_NAME, Library};
+use crate::externs::Externs;
+use crate::ports::{Hurry, Ports, Wake};
+use crate::record::{Header, Recorder, Recording, Replayer};
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+use quaject_esp_gen::RUNTIME_HEADER;
+use quaject_esp_gen::c;
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::replay::RandomScheduler;
+use quaject_esp_ir::report::{FaultReport, Outcome, fault_name};
+use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::world::World;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// IR steps of the interpreter between two looks at signals and output that waits: some ten milliseconds.
+const BUDGET: u64 = 200_000;
+
+/// What executes a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Engine {
+    /// The reference interpreter.
+    #[default]
+    Interpreter,
+    /// Generated C, compiled and loaded.
+    C,
+}
+
+/// What is decided about a run.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What executes the program.
+    pub engine: Engine,
+    /// Drivers.
+    pub bindings: Vec<Binding>,
+    /// C sources, objects and libraries.
+    pub externs: Vec<PathBuf>,
+    /// A random scheduler's seed; none: the reference schedule. For the interpreter.
+    pub seed: Option<u64>,
+    /// Whether arithmetic that loses bits is a fault.
+    pub checks: Checks,
+    /// How time passes.
+    pub time: Time,
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// At rest (0), or by `exit`.
+    Exit(u8),
+    /// At a fault.
+    Fault(Box<FaultReport>),
+    /// A driver could not go on.
+    Trouble(Trouble),
+    /// A signal asked it to stop; its output has been written.
+    Signal(i32),
+    /// Nobody reads its output any more.
+    Unread,
+}
+
+/// Runs a program. An error says why it could not begin.
+pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
+    match settings.engine {
+        Engine::Interpreter => {
+            let mut ports = open(program, settings)?;
+            let signals = Signals::listen()?;
+            let ending = interpret(program, settings, &mut ports, &signals);
+            Ok(close(ports, ending))
+        }
+        Engine::C => {
+            if settings.seed.is_some() {
+                return Err(Trouble::new("engine `c` has one order of execution only")
+                    .help("leave out `--seed`, or use `--engine interp`"));
+            }
+            let generated = c::generate(program, &c_options(settings.checks));
+            let library = Library::build(program, &generated, &settings.externs)?;
+            let mut ports = Ports::open(program, &settings.bindings, Externs::none(), settings.time)?;
+            let signals = Signals::listen()?;
+            let ending = library.run(program, &mut ports, &signals);
+            Ok(close(ports, ending))
+        }
+    }
+}
+
+/// Runs a program on the interpreter and writes down what it learns and says.
+pub fn record(program: &Program, settings: &Settings, header: &Header, to: &mut dyn Write) -> Result<Ending, Trouble> {
+    let mut ports = open(program, settings)?;
+    let signals = Signals::listen()?;
+    let mut recorder = Recorder::begin(&mut ports, program, header, to);
+    let ending = interpret(program, settings, &mut recorder, &signals);
+    let recorded = recorder.end(&ending_text(program, &ending));
+    let ending = close(ports, ending);
+    recorded.map(|()| ending)
+}
+
+/// Runs a recorded run again; `said` receives every message the program sends, as lines `channel message`.
+pub fn replay(
+    program: &Program,
+    settings: &Settings,
+    recording: Recording,
+    said: &mut dyn Write,
+) -> Result<Ending, Trouble> {
+    let signals = Signals::listen()?;
+    let mut replayer = Replayer::new(program, recording, said);
+    let ending = interpret(program, settings, &mut replayer, &signals);
+    let recorded = replayer.expect_end();
+    match (replayer.take_difference(), ending) {
+        (Some(difference), _) => Ok(Ending::Trouble(difference)),
+        (None, ending @ (Ending::Signal(_) | Ending::Trouble(_))) => Ok(ending),
+        (None, ending) => {
+            let again = ending_text(program, &ending);
+            if again == recorded || recorded.starts_with("stopped") {
+                Ok(ending)
+            } else {
+                let cause = format!("the recorded run ended with `{recorded}`, this one with `{again}`");
+                Ok(Ending::Trouble(Trouble::new(cause).help("was it made by another version of qj, or changed since?")))
+            }
+        }
+    }
+}
+
+fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Ports<'p>, Trouble> {
+    let headers = if settings.externs.is_empty() {
+        Vec::new()
+    } else {
+        let generated = c::generate(program, &c_options(settings.checks));
+        vec![("quaject/esp.h".to_string(), RUNTIME_HEADER.to_string()), (HEADER_NAME.to_string(), generated.header)]
+    };
+    let externs = Externs::new(program, &settings.externs, headers)?;
+    Ports::open(program, &settings.bindings, externs, settings.time)
+}
+
+/// How C is generated for running here.
+pub(crate) fn c_options(checks: Checks) -> c::Options {
+    c::Options {
+        header_name: HEADER_NAME.to_string(),
+        style: c::Style::SansIo,
+        checks: match checks {
+            Checks::On => c::Checks::Overflow,
+            Checks::Off => c::Checks::None,
+        },
+        ..c::Options::default()
+    }
+}
+
+/// Everything that was sent goes out, however the run ended.
+fn close(mut ports: Ports<'_>, ending: Ending) -> Ending {
+    match ending {
+        Ending::Signal(_) => ports.finish(Hurry::Stopped),
+        Ending::Unread => {}
+        Ending::Exit(_) | Ending::Fault(_) | Ending::Trouble(_) => ports.finish(Hurry::None),
+    }
+    match (ports.take_output_trouble(), ending) {
+        (Some(trouble), Ending::Exit(_)) => Ending::Trouble(trouble),
+        (_, ending) => ending,
+    }
+}
+
+/// A world with a way to wait for it.
+trait Place: World {
+    /// Waits for news or a deadline.
+    fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake;
+    /// Something that ends the run, if there is anything.
+    fn interruption(&mut self) -> Option<Ending>;
+    /// Writes output that has waited.
+    fn flush(&mut self);
+}
+
+impl Place for Ports<'_> {
+    fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
+        Ports::sleep(self, deadline_ns, signals)
+    }
+
+    fn interruption(&mut self) -> Option<Ending> {
+        if self.is_gone() {
+            return Some(Ending::Unread);
+        }
+        self.take_trouble().map(Ending::Trouble)
+    }
+
+    fn flush(&mut self) {
+        Ports::flush(self);
+    }
+}
+
+impl<'p> Place for Recorder<'_, Ports<'p>> {
+    fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
+        self.world().sleep(deadline_ns, signals)
+    }
+
+    fn interruption(&mut self) -> Option<Ending> {
+        self.world().interruption()
+    }
+
+    fn flush(&mut self) {
+        self.world().flush();
+    }
+}
+
+impl Place for Replayer<'_> {
+    fn sleep(&mut self, _deadline_ns: Option<i64>, signals: &Signals) -> Wake {
+        // What the recorded run waited for is what it asks about next.
+        self.note_sleep();
+        signals.pending().map_or(Wake::Event, Wake::Signal)
+    }
+
+    fn interruption(&mut self) -> Option<Ending> {
+        if let Some(difference) = self.take_difference() {
+            return Some(Ending::Trouble(difference));
+        }
+        // The recorded run did not end by itself here, but was ended.
+        self.was_stopped().then_some(Ending::Exit(0))
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// Who chooses the order of execution.
+enum Scheduler<'p> {
+    Reference(Interpreter<'p>),
+    Random(RandomScheduler<'p>),
+}
+
+/// Runs the interpreter until the program ends or something ends it.
+fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, signals: &Signals) -> Ending {
+    let scheduler = match settings.seed {
+        None => Interpreter::new(program, settings.checks).map(Scheduler::Reference),
+        Some(seed) => RandomScheduler::new(program, settings.checks, seed).map(Scheduler::Random),
+    };
+    let mut scheduler = match scheduler {
+        Ok(scheduler) => scheduler,
+        Err(large) => {
+            return Ending::Trouble(Trouble::new(large.to_string()).help("make its arrays, pools or replicas smaller"));
+        }
+    };
+    loop {
+        let outcome = match &mut scheduler {
+            Scheduler::Reference(interpreter) => interpreter.run(place, BUDGET),
+            Scheduler::Random(random) => random.run(place, BUDGET),
+        };
+        if let Some(ending) = place.interruption() {
+            return ending;
+        }
+        let wake = match outcome {
+            Outcome::Ended(status) => return Ending::Exit(status),
+            Outcome::Faulted(report) => return Ending::Fault(report),
+            Outcome::Budget => {
+                place.flush();
+                signals.pending().map_or(Wake::Event, Wake::Signal)
+            }
+            Outcome::Resting(resting) => place.sleep(resting.deadline_ns, signals),
+        };
+        match wake {
+            Wake::Event => {}
+            Wake::Signal(signal) => return Ending::Signal(signal),
+            Wake::Never => return Ending::Trouble(Trouble::new("the program waits for nothing that could happen")),
+        }
+    }
+}
+
+/// An ending in the words of a recording.
+fn ending_text(program: &Program, ending: &Ending) -> String {
+    match ending {
+        Ending::Exit(status) => format!("exit {status}"),
+        Ending::Fault(fault) => format!(
+            "fault {} {} {}:{}",
+            fault_name(fault.fault),
+            program.instance_name(fault.instance),
+            fault.location.line,
+            fault.location.column
+        ),
+        Ending::Trouble(_) | Ending::Signal(_) | Ending::Unread => "stopped".to_string(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Being asked to stop: SIGINT and SIGTERM become something a program's sleep and its engine can look at. A second
+//! signal kills at once, as if nobody had listened.
+
+use crate::trouble::Trouble;
+use rustix::fd::{AsFd, BorrowedFd};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The signals that have arrived.
+pub(crate) struct Signals {
+    received: Arc<AtomicUsize>,
+    bell: UnixStream,
+}
+
+impl Signals {
+    /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
+    pub(crate) fn listen() -> Result<Signals, Trouble> {
+        Signals::register()
+            .map_err(|error| Trouble::new(format!("cannot listen to signals: {}", crate::trouble::reason(&error))))
+    }
+
+    fn register() -> std::io::Result<Signals> {
+        let received = Arc::new(AtomicUsize::new(0));
+        let again = Arc::new(AtomicBool::new(false));
+        let (bell, clapper) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds `again` false, the second one finds it true and ends the process.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
+            signal_hook::flag::register(signal, Arc::clone(&again))?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&received), signal as usize)?;
+            signal_hook::low_level::pipe::register(signal, clapper.try_clone()?)?;
+        }
+        Ok(Signals { received, bell })
+    }
+
+    /// The signal that has arrived, if one has.
+    pub(crate) fn pending(&self) -> Option<i32> {
+        // Relaxed: the handler runs on this thread or the bell's descriptor orders it before us; no data is handed over.
+        match self.received.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
+    /// Becomes readable when a signal arrives.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// Ends this process as the signal would have, had nobody listened.
+pub fn die_of(signal: i32) -> ! {
+    // The default action of both signals ends the process; if that fails, the shell's number for it must do.
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    std::process::exit(128 + signal)
+}
