@@ -1,0 +1,299 @@
+//! Runs many samples as one file of generated C: every program's names get a suffix of their own, a driver gives each
+//! its input and prints what it chose and sent.
+
+use crate::generate::Sample;
+use crate::marshal::{decode, encode};
+use quaject_esp_gen::RUNTIME_HEADER;
+use quaject_esp_gen::c::{Checks, LineMarks, Options, Style, TraceMode, generate};
+use quaject_esp_gen::layout::Abi;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{ChannelId, Program};
+use quaject_esp_ir::step::Step;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+const DRIVER: &str = include_str!("driver.c");
+
+/// How a C compiler is called.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    /// Its command.
+    pub command: String,
+    /// Its options.
+    pub options: Vec<String>,
+}
+
+/// What a C program did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ran {
+    /// What it chose.
+    pub trace: Vec<Step>,
+    /// What it sent, in order.
+    pub messages: Vec<(ChannelId, Vec<Datum>)>,
+    /// How it ended, in the driver's words: `done 0`, `fault 2 0 7 3 -1`.
+    pub end: String,
+}
+
+/// Generates, compiles and runs the programs; one result each.
+pub fn run(
+    compiler: &Compiler,
+    folder: &Path,
+    programs: &[(&Sample, &Program)],
+) -> Result<Vec<Result<Ran, String>>, String> {
+    let (text, abis) = source(programs);
+    let (file, binary) = (folder.join("programs.c"), folder.join("programs"));
+    std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    let compiled = Command::new(&compiler.command)
+        .args(&compiler.options)
+        .arg("-o")
+        .arg(&binary)
+        .arg(&file)
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", compiler.command))?;
+    if !compiled.status.success() {
+        let text = String::from_utf8_lossy(&compiled.stderr);
+        return Err(text.lines().take(30).collect::<Vec<_>>().join("\n"));
+    }
+    let output = Command::new(&binary).output().map_err(|error| format!("cannot run the programs: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut sections: Vec<Result<Ran, String>> =
+        programs.iter().map(|_| Err(format!("it did not end ({})", output.status))).collect();
+    for section in text.split("P ").skip(1) {
+        let (number, lines) = section.split_once('\n').unwrap_or((section, ""));
+        let Ok(number) = number.parse::<usize>() else { continue };
+        if let (Some((_, program)), Some(abi)) = (programs.get(number), abis.get(number)) {
+            sections[number] = parse(program, abi, lines).map_err(|error| {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                format!("{error} ({}) {}", output.status, errors.lines().take(12).collect::<Vec<_>>().join("\n"))
+            });
+        }
+    }
+    Ok(sections)
+}
+
+fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
+    let mut ran = Ran { trace: Vec::new(), messages: Vec::new(), end: String::new() };
+    for line in lines.lines() {
+        if let Some(end) = line.strip_prefix("E ") {
+            ran.end += end;
+        } else if let Some(message) = line.strip_prefix("x ") {
+            let (sink, hex) = message.split_once(' ').ok_or("the driver's line was cut off")?;
+            let sink = &abi.sinks[sink.parse::<usize>().map_err(|_| "the driver's line was cut off")?];
+            let bytes: Option<Vec<u8>> =
+                (0..hex.len() / 2).map(|at| u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()).collect();
+            let bytes = bytes.ok_or("the driver's line was cut off")?;
+            let payload = &program.channels[sink.channel.0 as usize].payload;
+            let values = payload.iter().zip(&sink.offsets);
+            let values: Option<Vec<Datum>> =
+                values.map(|(ty, offset)| decode(&program.types, *ty, bytes.get(*offset as usize..)?)).collect();
+            let values = values.ok_or_else(|| format!("the message {hex} is no value"))?;
+            ran.messages.push((sink.channel, values));
+        } else {
+            ran.trace.push(line.parse().map_err(|_| format!("`{line}` is no step"))?);
+        }
+    }
+    if ran.end.is_empty() { Err("it did not end".into()) } else { Ok(ran) }
+}
+
+fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
+    let texts = without_comments(RUNTIME_HEADER) + &without_comments(DRIVER);
+    let known: HashSet<&str> = identifiers(&texts).chain(C_WORDS).collect();
+    let mut text = RUNTIME_HEADER.to_string();
+    text += DRIVER;
+    let mut main = String::from("\nint main(void)\n{\n");
+    let mut abis = Vec::new();
+    for (number, (sample, program)) in programs.iter().enumerate() {
+        let options = Options {
+            prefix: Some("p".into()),
+            header_name: "program.h".into(),
+            style: Style::SansIo,
+            lines: LineMarks::None,
+            checks: Checks::None,
+            trace: TraceMode::Callback,
+        };
+        let output = generate(program, &options);
+        for part in [&output.header, &output.source] {
+            let part: String =
+                part.lines().filter(|line| !line.starts_with("#include")).fold(String::new(), |mut text, line| {
+                    text += line;
+                    text.push('\n');
+                    text
+                });
+            rename(&part, number, &known, &mut text);
+        }
+        inputs(&mut text, &mut main, number, sample, program, &output.abi);
+        abis.push(output.abi);
+    }
+    (text + &main + "    return 0;\n}\n", abis)
+}
+
+/// Input, sizes, and the call of the driver.
+fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, program: &Program, abi: &Abi) {
+    let mut sources = String::new();
+    let mut source_sizes = String::new();
+    for (index, source) in abi.sources.iter().enumerate() {
+        let channel = &program.channels[source.channel.0 as usize];
+        let messages =
+            sample.inputs.iter().find(|(name, _)| *name == channel.name.as_str()).map_or(&[][..], |(_, m)| m);
+        let size = source.extent.size as usize;
+        let mut bytes = vec![0u8; (size * messages.len()).next_multiple_of(8).max(8)];
+        for (position, message) in messages.iter().enumerate() {
+            for ((ty, offset), datum) in channel.payload.iter().zip(&source.offsets).zip(message) {
+                encode(&program.types, *ty, datum, &mut bytes[position * size + *offset as usize..]);
+            }
+        }
+        let words: Vec<String> = bytes
+            .chunks(8)
+            .map(|word| format!("{:#x}u", u64::from_le_bytes(word.try_into().expect("words have 8 bytes"))))
+            .collect();
+        writeln!(text, "static const uint64_t driver_input_{number}_{index}[] = {{ {} }};", words.join(", "))
+            .expect("writing to a string does not fail");
+        write!(sources, "{{ driver_input_{number}_{index}, {}, true }}, ", messages.len())
+            .expect("writing to a string does not fail");
+        write!(source_sizes, "{size}, ").expect("writing to a string does not fail");
+    }
+    let sink_sizes: String = abi.sinks.iter().map(|sink| format!("{}, ", sink.extent.size)).collect();
+    write!(
+        main,
+        "    {{\n        esp_source sources[] = {{ {sources}{{ NULL, 0, true }} }};\n        \
+         size_t source_sizes[] = {{ {source_sizes}0 }}, sink_sizes[] = {{ {sink_sizes}0 }};\n        \
+         driver_run({number}, &{}_{number}, sources, source_sizes, sink_sizes);\n    }}\n",
+        abi.symbol
+    )
+    .expect("writing to a string does not fail");
+}
+
+/// Words of C, its library and its preprocessor that generated code may use.
+const C_WORDS: [&str; 77] = [
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "bool",
+    "true",
+    "false",
+    "NULL",
+    "size_t",
+    "uint8_t",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "int8_t",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "uintptr_t",
+    "UINT32_MAX",
+    "INT64_MAX",
+    "INT64_MIN",
+    "INT32_MIN",
+    "INT32_MAX",
+    "UINT64_C",
+    "INT64_C",
+    "UINT32_C",
+    "INT32_C",
+    "offsetof",
+    "ifdef",
+    "ifndef",
+    "define",
+    "endif",
+    "undef",
+    "include",
+    "defined",
+    "elif",
+    "error",
+    "__cplusplus",
+    "C",
+    "UINT8_MAX",
+    "UINT16_MAX",
+    "UINT64_MAX",
+    "__attribute__",
+    "memset",
+    "memcpy",
+    "line",
+    "pragma",
+];
+
+fn without_comments(text: &str) -> String {
+    let mut parts = text.split("/*");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + part.split_once("*/").map_or("", |(_, rest)| rest))
+}
+
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+/// Appends C text in which every name of the program has the suffix `_number`.
+fn rename(text: &str, number: usize, known: &HashSet<&str>, to: &mut String) {
+    let suffix = format!("_{number}");
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        match bytes[at] {
+            b'"' | b'\'' => {
+                let quote = bytes[at];
+                at += 1;
+                while at < bytes.len() && bytes[at] != quote {
+                    at += 1 + usize::from(bytes[at] == b'\\');
+                }
+                at += 1;
+                to.push_str(&text[start..at.min(bytes.len())]);
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                at += text[at..].find("*/").map_or(bytes.len() - at, |length| length + 2);
+            }
+            byte if byte.is_ascii_alphanumeric() || byte == b'_' => {
+                while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_') {
+                    at += 1;
+                }
+                let word = &text[start..at];
+                to.push_str(word);
+                if !byte.is_ascii_digit() && !known.contains(word) {
+                    to.push_str(&suffix);
+                }
+            }
+            _ => {
+                at += 1;
+                while !text.is_char_boundary(at) {
+                    at += 1;
+                }
+                to.push_str(&text[start..at]);
+            }
+        }
+    }
+}

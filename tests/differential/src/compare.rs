@@ -1,0 +1,92 @@
+//! What has to hold between a C run and the interpreter.
+
+use crate::c::Ran;
+use crate::generate::{Outcome as Visible, Sample};
+use crate::interpret::{Shown, interpret};
+use crate::world::ScriptedWorld;
+use quaject_esp_ir::ir::{ChannelId, Fault, Program};
+use quaject_esp_ir::replay::replay;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::Checks;
+
+/// How a run of the interpreter ended, in the words of the C driver.
+fn ending(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ended(status) => format!("done {status}"),
+        Outcome::Faulted(report) => {
+            let channel = report.channel.map_or(-1, |channel| channel.0 as i64);
+            let (line, column) = (report.location.line, report.location.column);
+            format!("fault {} {} {line} {column} {channel}", code(report.fault), report.instance)
+        }
+        Outcome::Resting(_) => "rest".into(),
+        Outcome::Budget => "nothing".into(),
+    }
+}
+
+/// `esp_fault_code`
+fn code(fault: Fault) -> u32 {
+    match fault {
+        Fault::Assert => 1,
+        Fault::Bounds => 2,
+        Fault::Div => 3,
+        Fault::Overflow => 4,
+        Fault::Pool => 5,
+        Fault::Range => 6,
+        Fault::Memory => 7,
+        Fault::Alt => 8,
+        Fault::Deadlock => 9,
+        Fault::Extern => 10,
+    }
+}
+
+/// Whether two endings are the same. C code does not know the channel for which a pure function is called.
+fn agree(interpreted: &str, ran: &str) -> bool {
+    let without_channel = interpreted.rsplit_once(' ').map(|(place, _)| place);
+    interpreted == ran || (ran.starts_with("fault") && ran.strip_suffix(" -1") == without_channel)
+}
+
+/// How much two runs have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Likeness {
+    /// Both engines showed the same.
+    Same,
+    /// The C program took another course that the steps allow.
+    Allowed,
+}
+
+/// Whether the C program did what the interpreter says it may do.
+pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness, String> {
+    let shown = interpret(sample, program).map_err(|error| format!("interpreter: {error}"))?;
+    let mut world = ScriptedWorld::new(program, &sample.inputs);
+    let replayed = replay(program, Checks::Off, &ran.trace, &mut world).map_err(|error| format!("{error:?}"))?;
+    let outcome = replayed.map_err(|error| format!("C took a step that is not possible: {error}"))?;
+    let replayed = Shown { messages: world.received, outcome };
+    if replayed.messages != ran.messages {
+        return Err(format!("C sent {:?}\nreplayed: {:?}", ran.messages, replayed.messages));
+    }
+    let ending_replayed = ending(&replayed.outcome);
+    if !agree(&ending_replayed, &ran.end) {
+        return Err(format!("C ended `{}`, replayed: `{ending_replayed}`", ran.end));
+    }
+    if shown.messages == ran.messages && agree(&ending(&shown.outcome), &ran.end) {
+        return Ok(Likeness::Same);
+    }
+    let faulted = |outcome: &Outcome| match outcome {
+        Outcome::Faulted(_) => true,
+        Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
+    };
+    if sample.outcome == Visible::Determined && !faulted(&shown.outcome) && !faulted(&replayed.outcome) {
+        for channel in (0..program.channels.len() as u32).map(ChannelId) {
+            let on = |shown: &Shown| -> Vec<_> {
+                shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
+            };
+            if on(&shown) != on(&replayed) {
+                return Err(format!("C sent {:?}, the interpreter {:?}", replayed.messages, shown.messages));
+            }
+        }
+        if shown.outcome != replayed.outcome {
+            return Err(format!("C ended `{}`, the interpreter: {:?}", ran.end, shown.outcome));
+        }
+    }
+    Ok(Likeness::Allowed)
+}

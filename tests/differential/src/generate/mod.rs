@@ -1,0 +1,508 @@
+//! Random well-typed programs, small ones first. Processes follow a common script of communications, so that most
+//! programs run to their end; choices, guards, pools and arithmetic make them differ on the way.
+
+pub mod body;
+pub mod types;
+
+use body::{Body, Context, Function, Kind, Place, Refusal, Shared, Variable};
+use fastrand::Rng;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_syntax::types::IntType;
+use types::{Ty, Types};
+
+/// A random program and what the world does to it.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Where it came from.
+    pub seed: u64,
+    /// Its text.
+    pub source: String,
+    /// Messages the world sends, by channel name; the channel closes after them.
+    pub inputs: Vec<(String, Vec<Vec<Datum>>)>,
+    /// Whether every run that does not fault shows the same on each channel.
+    pub outcome: Outcome,
+}
+
+/// Whether a program's choices can be seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// They cannot.
+    Determined,
+    /// They may.
+    Open,
+}
+
+/// How large programs become.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Most processes.
+    pub processes: usize,
+    /// Most communications of a round.
+    pub events: usize,
+    /// Most statements in a row.
+    pub statements: u32,
+}
+
+impl Size {
+    /// Sizes from empty up: the first seeds give the smallest programs, later ones all sizes.
+    pub fn of_seed(seed: u64) -> Size {
+        let level = if seed < 64 { seed / 8 } else { 1 + seed % 7 } as usize;
+        Size { processes: level.min(5), events: level, statements: 1 + level as u32 / 2 }
+    }
+}
+
+struct Channel {
+    name: String,
+    sender: usize,
+    receiver: usize,
+    payload: Vec<Ty>,
+}
+
+struct Script {
+    rng: Rng,
+    shared: Shared,
+    size: Size,
+    processes: Vec<Body>,
+    declarations: String,
+    servers: String,
+    channels: Vec<Channel>,
+    inputs: Vec<(String, Vec<Vec<Datum>>)>,
+    rounds: u32,
+    names: usize,
+    outcome: Outcome,
+}
+
+/// The program of a seed.
+pub fn generate(seed: u64) -> Sample {
+    let mut rng = Rng::with_seed(seed);
+    let size = Size::of_seed(seed);
+    let named = rng.usize(0..=size.events.min(4));
+    let types = Types::random(&mut rng, named);
+    let mut shared = Shared { types, ..Shared::default() };
+    let mut declarations = shared.types.declarations();
+    if size.events > 1 && rng.u32(0..3) == 0 {
+        declarations += &layout(&mut rng, &mut shared);
+    }
+    for index in 0..rng.usize(0..=size.events.min(3)) {
+        declarations += &function(&mut rng, &mut shared, index, size);
+    }
+    let count = rng.usize(0..=size.processes);
+    let mut script = Script {
+        rounds: rng.u32(1..4),
+        rng,
+        shared,
+        size,
+        processes: (0..count).map(|_| Body::new(Place::Process)).collect(),
+        declarations,
+        servers: String::new(),
+        channels: Vec::new(),
+        inputs: Vec::new(),
+        names: 0,
+        outcome: Outcome::Determined,
+    };
+    let body = script.play();
+    Sample { seed, source: body, inputs: script.inputs, outcome: script.outcome }
+}
+
+fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
+    let mut widths = Vec::new();
+    let mut left = rng.u32(1..5) * 8;
+    let mut text = format!("layout l{} {{ ", shared.layouts.len());
+    while left > 0 {
+        let width = rng.u32(1..=left.min(20));
+        text += &format!("g{}: {width}, ", widths.len());
+        widths.push(width);
+        left -= width;
+    }
+    shared.layouts.push(widths);
+    text + "}\n"
+}
+
+fn function(rng: &mut Rng, shared: &mut Shared, index: usize, size: Size) -> String {
+    let mut body = Body::new(Place::Function);
+    let parameters: Vec<Ty> = (0..rng.usize(0..3)).map(|_| shared.types.any(rng, 1)).collect();
+    let mut printed = Vec::new();
+    for ty in &parameters {
+        let name = body.fresh();
+        printed.push(format!("{name}: {}", shared.types.print(ty)));
+        body.scope.push(Variable { name, ty: ty.clone(), kind: Kind::Constant });
+    }
+    let result = shared.types.any(rng, 1);
+    let count = rng.u32(0..=size.statements);
+    body.statements(rng, shared, count, 1);
+    let value = body.expr(rng, shared, &result, 2, Context::Typed);
+    body.line(&format!("return {value};"));
+    let text = format!("fn f{index}({}) -> {} {{\n{}}}\n", printed.join(", "), shared.types.print(&result), body.text);
+    shared.functions.push(Function { name: format!("f{index}"), parameters, result });
+    text
+}
+
+impl Script {
+    fn play(&mut self) -> String {
+        for index in 0..self.processes.len() {
+            let count = self.rng.u32(0..=self.size.statements);
+            self.compute(index, count);
+            let rounds = self.rounds;
+            let body = &mut self.processes[index];
+            if self.rng.bool() {
+                body.line(&format!("for round in 0..{rounds} {{"));
+                let ty = Ty::Int(IntType::I32);
+                body.scope.push(Variable { name: "round".into(), ty, kind: Kind::Constant });
+            } else {
+                body.line("var round = 0;");
+                body.line(&format!("while (round < {rounds}) {{"));
+                body.line("round += 1;");
+                let ty = Ty::Int(IntType::I32);
+                body.scope.push(Variable { name: "round".into(), ty, kind: Kind::Constant });
+            }
+        }
+        if !self.processes.is_empty() {
+            for _ in 0..self.rng.usize(self.size.events.div_ceil(2)..=self.size.events) {
+                self.event();
+                let index = self.any_process();
+                self.compute(index, 1);
+            }
+        }
+        let mut text = std::mem::take(&mut self.declarations);
+        for channel in &self.channels {
+            let payload: Vec<String> = channel.payload.iter().map(|ty| self.shared.types.print(ty)).collect();
+            let policy = ["", "", "", " policy sender", " policy queue"][self.rng.usize(0..5)];
+            text += &format!("channel {}({}){policy};\n", channel.name, payload.join(", "));
+        }
+        for index in 0..self.processes.len() {
+            self.processes[index].line("}");
+            if self.rng.u32(0..6) == 0 {
+                // After the loop, variables declared in it are out of scope; constants are not.
+                self.processes[index].line("yield;");
+            }
+        }
+        for (index, body) in self.processes.iter().enumerate() {
+            text += &format!("process P{index} {{\n{}}}\n", body.text);
+        }
+        text + &std::mem::take(&mut self.servers)
+    }
+
+    fn any_process(&mut self) -> usize {
+        self.rng.usize(0..self.processes.len())
+    }
+
+    fn compute(&mut self, process: usize, most: u32) {
+        let count = self.rng.u32(0..=most);
+        self.processes[process].statements(&mut self.rng, &self.shared, count, 2);
+    }
+
+    fn compute_in(&mut self, process: usize) {
+        if self.rng.bool() {
+            self.processes[process].statements(&mut self.rng, &self.shared, 1, 1);
+        }
+    }
+
+    fn name(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names - 1)
+    }
+
+    fn value(&mut self, process: usize, ty: &Ty) -> String {
+        self.processes[process].expr(&mut self.rng, &self.shared, ty, 2, Context::Typed)
+    }
+
+    fn values(&mut self, process: usize, types: &[Ty]) -> String {
+        types.iter().map(|ty| format!(", {}", self.value(process, ty))).collect()
+    }
+
+    fn payload(&mut self) -> Vec<Ty> {
+        (0..[0, 1, 1, 1, 2, 3][self.rng.usize(0..6)]).map(|_| self.shared.types.any(&mut self.rng, 1)).collect()
+    }
+
+    /// A channel of these two processes, perhaps one used before.
+    fn channel(&mut self, sender: usize, receiver: usize) -> (String, Vec<Ty>) {
+        let known: Vec<&Channel> =
+            self.channels.iter().filter(|c| c.sender == sender && c.receiver == receiver).collect();
+        if !known.is_empty() && self.rng.bool() {
+            let channel = known[self.rng.usize(0..known.len())];
+            return (channel.name.clone(), channel.payload.clone());
+        }
+        let payload = self.payload();
+        self.channel_of(sender, receiver, payload)
+    }
+
+    fn channel_of(&mut self, sender: usize, receiver: usize, payload: Vec<Ty>) -> (String, Vec<Ty>) {
+        let name = self.name("c");
+        self.channels.push(Channel { name: name.clone(), sender, receiver, payload: payload.clone() });
+        (name, payload)
+    }
+
+    /// Patterns that take every message, and may assign variables.
+    fn patterns(&mut self, process: usize, payload: &[Ty]) -> String {
+        let body = &mut self.processes[process];
+        let targets = body.scope.len();
+        let mut used = Vec::new();
+        let mut text = String::new();
+        for ty in payload {
+            let target = if self.rng.u32(0..4) == 0 { body.target(&mut self.rng, ty, &used) } else { None };
+            text += ", ";
+            match target {
+                Some(name) => {
+                    text += &name;
+                    used.push(name);
+                }
+                None => {
+                    text += &body.pattern(&mut self.rng, &self.shared, ty, Refusal::Never, targets);
+                }
+            }
+        }
+        text
+    }
+
+    fn event(&mut self) {
+        let sender = self.any_process();
+        let receiver = self.any_process();
+        if sender == receiver || self.rng.u32(0..4) == 0 {
+            return self.external(sender);
+        }
+        match self.rng.u32(0..12) {
+            0..=3 => self.plain(sender, receiver),
+            4 | 5 => self.choice(sender, receiver),
+            6 => self.union(sender, receiver),
+            7 => self.two_outs(sender, receiver),
+            8 => self.merge(sender, receiver),
+            9 => self.ask(sender),
+            10 => self.poll(sender, receiver),
+            _ => self.jobs(sender, receiver),
+        }
+    }
+
+    fn external(&mut self, process: usize) {
+        if self.rng.bool() || self.processes.len() > 1 && self.rng.bool() {
+            let payload = self.payload();
+            let name = self.name("x");
+            let printed: Vec<String> = payload.iter().map(|ty| self.shared.types.print(ty)).collect();
+            self.declarations += &format!("channel {name}({}) external in;\n", printed.join(", "));
+            let values = self.values(process, &payload);
+            let line = match self.rng.u32(0..4) {
+                0 => format!("alt {{ out({name}{values}) {{ }} }}"),
+                _ => format!("out({name}{values});"),
+            };
+            self.processes[process].line(&line);
+        } else {
+            let payload = self.payload();
+            let name = self.name("w");
+            let printed: Vec<String> = payload.iter().map(|ty| self.shared.types.print(ty)).collect();
+            self.declarations += &format!("channel {name}({}) external out;\n", printed.join(", "));
+            let short = u32::from(self.rng.u32(0..10) == 0);
+            let messages = (0..self.rounds - short)
+                .map(|_| payload.iter().map(|ty| self.shared.types.datum(&mut self.rng, ty)).collect())
+                .collect();
+            self.inputs.push((name.clone(), messages));
+            let idle = ["", "idle "][self.rng.usize(0..2)];
+            if payload.len() == 1 && self.rng.u32(0..3) == 0 {
+                self.branches(process, &name, &payload, idle);
+            } else {
+                let patterns = self.patterns(process, &payload);
+                self.processes[process].line(&format!("{idle}in({name}{patterns});"));
+            }
+        }
+    }
+
+    fn plain(&mut self, sender: usize, receiver: usize) {
+        let (name, payload) = self.channel(sender, receiver);
+        let values = self.values(sender, &payload);
+        let out = match self.rng.u32(0..5) {
+            0 => format!("alt {{ out({name}{values}) {{ }} }}"),
+            _ => format!("out({name}{values});"),
+        };
+        self.processes[sender].line(&out);
+        if self.rng.u32(0..3) == 0 {
+            let before = self.processes[receiver].scope.len();
+            let patterns = self.patterns(receiver, &payload);
+            self.processes[receiver].line(&format!("in({name}{patterns}) {{"));
+            self.compute_in(receiver);
+            self.processes[receiver].line("}");
+            self.processes[receiver].scope.truncate(before);
+        } else {
+            let patterns = self.patterns(receiver, &payload);
+            self.processes[receiver].line(&format!("in({name}{patterns});"));
+        }
+    }
+
+    /// An alternative of readers of one channel: refusing ones, then one that takes everything.
+    fn branches(&mut self, process: usize, name: &str, payload: &[Ty], idle: &str) {
+        let before = self.processes[process].scope.len();
+        let priority = ["", "pri "][self.rng.usize(0..2)];
+        self.processes[process].line(&format!("{idle}{priority}alt {{"));
+        for _ in 0..self.rng.u32(0..3) {
+            let mut patterns = String::new();
+            for ty in payload {
+                let body = &mut self.processes[process];
+                patterns += ", ";
+                patterns += &body.pattern(&mut self.rng, &self.shared, ty, Refusal::Dynamic, before);
+                patterns += &body.condition(&mut self.rng, &self.shared);
+            }
+            self.branch(process, &format!("in({name}{patterns})"), before);
+        }
+        let patterns = self.patterns(process, payload);
+        self.branch(process, &format!("in({name}{patterns})"), before);
+        self.processes[process].line("}");
+        if priority.is_empty() {
+            self.outcome = Outcome::Open;
+        }
+    }
+
+    fn branch(&mut self, process: usize, operation: &str, before: usize) {
+        self.processes[process].line(&format!("{operation} {{"));
+        self.compute_in(process);
+        self.processes[process].line("}");
+        self.processes[process].scope.truncate(before);
+    }
+
+    fn choice(&mut self, sender: usize, receiver: usize) {
+        let (name, payload) = self.channel(sender, receiver);
+        let values = self.values(sender, &payload);
+        self.processes[sender].line(&format!("out({name}{values});"));
+        self.branches(receiver, &name, &payload, "");
+    }
+
+    fn union(&mut self, sender: usize, receiver: usize) {
+        if self.shared.types.unions.is_empty() {
+            return self.choice(sender, receiver);
+        }
+        let id = self.rng.usize(0..self.shared.types.unions.len());
+        let (name, payload) = self.channel_of(sender, receiver, vec![Ty::Union(id)]);
+        let value = self.value(sender, &payload[0]);
+        self.processes[sender].line(&format!("out({name}, {value});"));
+        let before = self.processes[receiver].scope.len();
+        self.processes[receiver].line("alt {");
+        for (tag, ty) in self.shared.types.unions[id].clone().into_iter().enumerate() {
+            let body = &mut self.processes[receiver];
+            let pattern = body.tag_pattern(&mut self.rng, &self.shared, tag, ty.as_ref(), before);
+            self.branch(receiver, &format!("in({name}, {pattern})"), before);
+        }
+        self.processes[receiver].line("}");
+    }
+
+    /// Two messages sent in whichever order, to one receiver that wants them in one.
+    fn two_outs(&mut self, sender: usize, receiver: usize) {
+        self.outcome = Outcome::Open;
+        let (first, first_payload) = self.channel(sender, receiver);
+        let payload = self.payload();
+        let (second, second_payload) = self.channel_of(sender, receiver, payload);
+        let (a, b) = (self.processes[sender].fresh(), self.processes[sender].fresh());
+        self.processes[sender].line(&format!("var {a} = false, {b} = false;"));
+        self.processes[sender].line(&format!("while (!({a} && {b})) {{ alt {{"));
+        let values = self.values(sender, &first_payload);
+        self.processes[sender].line(&format!("when (!{a}) out({first}{values}) {{ {a} = true; }}"));
+        let values = self.values(sender, &second_payload);
+        self.processes[sender].line(&format!("when (!{b}) out({second}{values}) {{ {b} = true; }}"));
+        self.processes[sender].line("} }");
+        for (name, payload) in [(first, first_payload), (second, second_payload)] {
+            let patterns = self.patterns(receiver, &payload);
+            self.processes[receiver].line(&format!("in({name}{patterns});"));
+        }
+    }
+
+    /// A receiver that takes from two senders, in whichever order.
+    fn merge(&mut self, sender: usize, receiver: usize) {
+        let other = self.any_process();
+        if other == receiver {
+            return self.plain(sender, receiver);
+        }
+        self.outcome = Outcome::Open;
+        let (first, first_payload) = self.channel(sender, receiver);
+        let payload = self.payload();
+        let (second, second_payload) = self.channel_of(other, receiver, payload);
+        let values = self.values(sender, &first_payload);
+        self.processes[sender].line(&format!("out({first}{values});"));
+        let values = self.values(other, &second_payload);
+        self.processes[other].line(&format!("out({second}{values});"));
+        let (a, b) = (self.processes[receiver].fresh(), self.processes[receiver].fresh());
+        let before = self.processes[receiver].scope.len();
+        self.processes[receiver].line(&format!("var {a} = 0, {b} = 0;"));
+        self.processes[receiver].line(&format!("while ({a} + {b} < 2) {{ alt {{"));
+        for (flag, name, payload) in [(&a, first, first_payload), (&b, second, second_payload)] {
+            let patterns = self.patterns(receiver, &payload);
+            self.processes[receiver].line(&format!("when ({flag} == 0) in({name}{patterns}) {{ {flag} += 1;"));
+            self.compute_in(receiver);
+            self.processes[receiver].line("}");
+            self.processes[receiver].scope.truncate(before);
+        }
+        self.processes[receiver].line("} }");
+    }
+
+    /// A server that answers whoever asks.
+    fn ask(&mut self, asker: usize) {
+        let (ask, reply, server) = (self.name("ask"), self.name("reply"), self.name("S"));
+        let ty = self.shared.types.any(&mut self.rng, 1);
+        let result = self.shared.types.any(&mut self.rng, 1);
+        let second = self.any_process();
+        let mut askers = vec![asker];
+        if second != asker {
+            askers.push(second);
+            askers.sort_unstable();
+            self.outcome = Outcome::Open;
+        }
+        let names: Vec<String> = askers.iter().map(|index| format!("P{index}")).collect();
+        let names = names.join(", ");
+        let (printed, printed_result) = (self.shared.types.print(&ty), self.shared.types.print(&result));
+        self.declarations += &format!("channel {ask}(pid({names}), {printed});\n");
+        self.declarations += &format!("channel {reply}(pid({names}), {printed_result});\n");
+        for asker in askers {
+            let value = self.value(asker, &ty);
+            self.processes[asker].line(&format!("out({ask}, @, {value});"));
+            let pattern = self.patterns(asker, std::slice::from_ref(&result));
+            self.processes[asker].line(&format!("in({reply}, @{pattern});"));
+        }
+        let mut body = Body::new(Place::Process);
+        body.line(&format!("while {{ in({ask}, $who, $question);"));
+        body.scope.push(Variable { name: "question".into(), ty, kind: Kind::Plain });
+        body.statements(&mut self.rng, &self.shared, 1, 1);
+        let answer = body.expr(&mut self.rng, &self.shared, &result, 2, Context::Typed);
+        body.line(&format!("out({reply}, who, {answer}); }}"));
+        self.servers += &format!("process {server} {{\n{}}}\n", body.text);
+    }
+
+    /// A receiver that goes on with something else until the message is there.
+    fn poll(&mut self, sender: usize, receiver: usize) {
+        self.outcome = Outcome::Open;
+        let (name, payload) = self.channel(sender, receiver);
+        let values = self.values(sender, &payload);
+        self.processes[sender].line(&format!("out({name}{values});"));
+        let (got, tries) = (self.processes[receiver].fresh(), self.processes[receiver].fresh());
+        let before = self.processes[receiver].scope.len();
+        self.processes[receiver].line(&format!("var {got} = false, {tries} = 0;"));
+        self.processes[receiver].line(&format!("while (!{got} && {tries} < 9) {{ {tries} += 1; pri alt {{"));
+        let patterns = self.patterns(receiver, &payload);
+        let guard = match self.shared.types.boxed.len() {
+            0 => String::new(),
+            count => format!("when (free(b{}) >= 0) ", self.rng.usize(0..count)),
+        };
+        self.processes[receiver].line(&format!("{guard}in({name}{patterns}) {{ {got} = true;"));
+        self.compute_in(receiver);
+        self.processes[receiver].scope.truncate(before);
+        self.processes[receiver].line(match self.rng.u32(0..3) {
+            0 => "} after (1 ms) { } } }",
+            _ => "} else { yield; } } }",
+        });
+    }
+
+    /// Work that any of several replicas does.
+    fn jobs(&mut self, sender: usize, receiver: usize) {
+        self.outcome = Outcome::Open;
+        let (job, done, worker) = (self.name("job"), self.name("done"), self.name("W"));
+        let ty = self.shared.types.any(&mut self.rng, 1);
+        let result = self.shared.types.any(&mut self.rng, 1);
+        let (printed, printed_result) = (self.shared.types.print(&ty), self.shared.types.print(&result));
+        self.declarations += &format!("channel {job}({printed}) shared;\nchannel {done}({printed_result});\n");
+        let value = self.value(sender, &ty);
+        self.processes[sender].line(&format!("out({job}, {value});"));
+        let pattern = self.patterns(receiver, std::slice::from_ref(&result));
+        self.processes[receiver].line(&format!("in({done}{pattern});"));
+        let mut body = Body::new(Place::Process);
+        body.line(&format!("while {{ in({job}, $question);"));
+        body.scope.push(Variable { name: "question".into(), ty, kind: Kind::Plain });
+        body.statements(&mut self.rng, &self.shared, 1, 1);
+        let answer = body.expr(&mut self.rng, &self.shared, &result, 2, Context::Typed);
+        body.line(&format!("out({done}, {answer}); }}"));
+        let replicas = self.rng.u32(1..4);
+        self.servers += &format!("process {worker}[{replicas}] {{\n{}}}\n", body.text);
+    }
+}

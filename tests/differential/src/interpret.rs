@@ -1,0 +1,81 @@
+//! Runs a sample on the interpreter: under the reference schedule, or along a trace of another engine.
+
+use crate::generate::Sample;
+use crate::world::ScriptedWorld;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::{ChannelId, PoolId, Program};
+use quaject_esp_ir::lower::lower;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::{Checks, Control};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::diagnostics::Severity;
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+
+/// More IR steps than any sample needs.
+const BUDGET: u64 = 20_000_000;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("samples import nothing".into())
+    }
+}
+
+/// Checks and lowers a sample's text, which has to be well-typed.
+pub fn compile(sample: &Sample) -> Result<Program, String> {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("sample.esp", sample.source.clone()));
+    let analysis = analyze(&mut sources, root, &mut NoImports);
+    match analysis.program {
+        Some(program) => Ok(lower(&program, &sources)),
+        None => {
+            let error = analysis.diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
+            let error = error.expect("a program is refused with an error");
+            let line = sources.start(error.span).line;
+            Err(format!("line {line}: {:?}: {}", error.code, error.message))
+        }
+    }
+}
+
+/// What a run showed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// What the program sent, in order.
+    pub messages: Vec<(ChannelId, Vec<Datum>)>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Runs under the reference schedule to the end.
+pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
+    let mut world = ScriptedWorld::new(program, &sample.inputs);
+    let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
+    loop {
+        match interpreter.run(&mut world, BUDGET) {
+            Outcome::Resting(resting) => match resting.deadline_ns {
+                Some(deadline) => world.now_ns = deadline,
+                None => return Err("the program rests though its world has closed".into()),
+            },
+            Outcome::Budget => return Err("the program does not end".into()),
+            outcome @ (Outcome::Ended(_) | Outcome::Faulted(_)) => {
+                let state = interpreter.state();
+                let is_over = (0..state.instances()).all(|instance| state.control(instance) == Control::Ended);
+                if is_over && outcome == Outcome::Ended(0) {
+                    for (index, pool) in program.types.pools().iter().enumerate() {
+                        let free = state.free_objects(PoolId(index as u32));
+                        if free != pool.capacity {
+                            return Err(format!(
+                                "{} objects of `{}` are never released",
+                                pool.capacity - free,
+                                pool.name
+                            ));
+                        }
+                    }
+                }
+                return Ok(Shown { messages: world.received, outcome });
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Random well-typed ESP programs, each run by the interpreter and as generated C. Every trace of the C program is one
+//! the interpreter can replay; programs whose choices cannot be seen show the same on both.
+#![forbid(unsafe_code)]
+
+pub mod c;
+pub mod compare;
+pub mod generate;
+pub mod interpret;
+pub mod marshal;
+pub mod prove;
+pub mod world;

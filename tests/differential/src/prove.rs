@@ -1,0 +1,104 @@
+//! Runs ranges of seeds, several at a time, and collects what went wrong.
+
+use crate::c::{self, Compiler};
+use crate::compare::{Likeness, compare};
+use crate::generate::generate;
+use crate::interpret::compile;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a proof found.
+#[derive(Default, Debug)]
+pub struct Findings {
+    /// Programs that were run.
+    pub programs: u64,
+    /// Of those, how many showed the same on both engines; the others took another course that is allowed.
+    pub same: u64,
+    /// Seeds and what was wrong.
+    pub failures: Vec<(u64, String)>,
+}
+
+/// How a proof is done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seeds.
+    pub seeds: std::ops::Range<u64>,
+    /// Programs in one C file.
+    pub batch: u64,
+    /// Batches at a time.
+    pub workers: usize,
+    /// The C compiler.
+    pub compiler: Compiler,
+    /// After so many failures the proof ends.
+    pub patience: usize,
+}
+
+/// Runs every seed of the plan.
+///
+/// # Panics
+/// When no temporary folder can be made.
+pub fn prove(plan: &Plan) -> Findings {
+    // Relaxed: the counter hands out numbers and orders nothing else.
+    let next = AtomicU64::new(plan.seeds.start);
+    let findings = Mutex::new(Findings::default());
+    std::thread::scope(|scope| {
+        for _ in 0..plan.workers {
+            scope.spawn(|| {
+                let folder = tempfile::tempdir().expect("a temporary folder can be made");
+                loop {
+                    let first = next.fetch_add(plan.batch, Ordering::Relaxed);
+                    if first >= plan.seeds.end {
+                        return;
+                    }
+                    let seeds = first..(first + plan.batch).min(plan.seeds.end);
+                    let found = batch(plan, folder.path(), seeds);
+                    let mut all = findings.lock().expect("workers do not panic while they hold the lock");
+                    all.programs += found.programs;
+                    all.same += found.same;
+                    all.failures.extend(found.failures);
+                    if all.failures.len() >= plan.patience {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let mut findings = findings.into_inner().expect("workers do not panic while they hold the lock");
+    findings.failures.sort();
+    findings
+}
+
+fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> Findings {
+    let mut findings = Findings { programs: seeds.end - seeds.start, ..Findings::default() };
+    let mut compiled = Vec::new();
+    for sample in seeds.map(generate) {
+        match compile(&sample) {
+            Ok(program) => compiled.push((sample, program)),
+            Err(error) => findings.failures.push((sample.seed, format!("refused: {error}"))),
+        }
+    }
+    let programs: Vec<_> = compiled.iter().map(|(sample, program)| (sample, program)).collect();
+    match c::run(&plan.compiler, folder, &programs) {
+        Ok(results) => {
+            for ((sample, program), result) in programs.iter().zip(results) {
+                let likeness = result.and_then(|ran| compare(sample, program, &ran));
+                match likeness {
+                    Ok(Likeness::Same) => findings.same += 1,
+                    Ok(Likeness::Allowed) => {}
+                    Err(error) => findings.failures.push((sample.seed, error)),
+                }
+            }
+        }
+        Err(error) if programs.len() == 1 => findings.failures.push((programs[0].0.seed, error)),
+        Err(_) => {
+            // One program of the file is not accepted: find out which.
+            for program in &programs {
+                match c::run(&plan.compiler, folder, std::slice::from_ref(program)) {
+                    Ok(_) => {}
+                    Err(error) => findings.failures.push((program.0.seed, format!("C compiler: {error}"))),
+                }
+            }
+        }
+    }
+    findings
+}

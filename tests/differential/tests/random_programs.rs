@@ -1,0 +1,36 @@
+//! Random programs on both engines: a few in a quick run, ten thousand to guard a commit, a million in a soak.
+
+use quaject_differential::c::Compiler;
+use quaject_differential::generate::generate;
+use quaject_differential::prove::{Plan, prove};
+use quaject_test_support::{Effort, tool};
+use std::ops::Range;
+
+fn check(compiler: &str, options: &[&str], seeds: Range<u64>) {
+    let compiler =
+        Compiler { command: compiler.to_string(), options: options.iter().map(|option| option.to_string()).collect() };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = seeds.end - seeds.start;
+    let found = prove(&Plan { seeds, batch: 200, workers, compiler, patience: 20 });
+    let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).source, seed, error));
+    if let Some((source, seed, error)) = smallest.min_by_key(|(source, _, _)| source.len()) {
+        panic!("{} failures; the smallest, seed {seed}: {error}\n{source}", found.failures.len());
+    }
+    assert_eq!(found.programs, wanted);
+    // Both follow the reference schedule; other courses are allowed, but not the rule.
+    assert!(found.same * 100 >= wanted * 99, "only {} of {wanted} programs ran alike", found.same);
+}
+
+#[test]
+fn optimised() {
+    let Some(compiler) = tool(&["cc", "gcc", "clang"]) else { return };
+    check(compiler, &["-O1", "-w"], 0..Effort::wanted().pick(100, 400, 10_000));
+}
+
+#[test]
+fn many() {
+    let count = Effort::wanted().pick(400, 9_600, 1_000_000);
+    // The quickest compiler that is there.
+    let Some(compiler) = tool(&["tcc", "cc", "gcc", "clang"]) else { return };
+    check(compiler, &["-w"], 1_000..1_000 + count);
+}
