@@ -336,15 +336,11 @@ impl Print<'_> {
                 Node::Emit { insn, args } => self.emit(&self.machine.insns[*insn], args, &pad, out),
                 Node::SetLong { register, value } => {
                     let value = self.expr(value);
-                    let name = &self.machine.name;
                     let cursor = self.cursor;
                     let _ = if self.rust() {
                         writeln!(out, "{pad}{cursor} = set_long({cursor}, Reg::new({register}), {value});")
                     } else {
-                        writeln!(
-                            out,
-                            "{pad}{cursor} = qjv_{name}_set_long({cursor}, qjv_{name}_reg({register}), {value});"
-                        )
+                        writeln!(out, "{pad}{cursor} = qjv_set_long({cursor}, qjv_reg({register}), {value});")
                     };
                 }
                 Node::Fail => {
@@ -388,11 +384,11 @@ impl Print<'_> {
                         let part = if self.machine.code == Code::Bytes { "b" } else { "n" };
                         format!("{left}.{part} {sign} {right}.{part}")
                     }
-                    _ => format!("{} {sign} {}", self.expr(left), self.expr(right)),
+                    _ => format!("{} {sign} {}", self.operand(left), self.operand(right)),
                 }
             }
             Expr::Binary(BinaryOp::GreaterOrEqual, left, right) => {
-                format!("{} >= {}", self.expr(left), self.expr(right))
+                format!("{} >= {}", self.operand(left), self.operand(right))
             }
             Expr::Binary(
                 BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Xor | BinaryOp::ShiftRight | BinaryOp::ShiftLeft,
@@ -417,12 +413,11 @@ impl Print<'_> {
     }
 
     fn fixed(&self, number: u32, class: Class) -> String {
-        let machine = &self.machine.name;
         match (self.language, class) {
             (Language::Rust, Class::Int) => format!("Reg::new({number})"),
             (Language::Rust, Class::Float) => format!("Float::new({number})"),
-            (Language::C, Class::Int) => format!("qjv_{machine}_reg({number})"),
-            (Language::C, Class::Float) => format!("qjv_{machine}_float({number})"),
+            (Language::C, Class::Int) => format!("qjv_reg({number})"),
+            (Language::C, Class::Float) => format!("qjv_reg({number})"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! From `machines/*.spec` to Rust emitters, decoder tables and the reference page.
+//! From `machines/*.spec` to Rust emitters, C emitters, decoder tables and the reference page.
 //!
 //! The pipeline is `read` (text to [`model::Machine`], checked), then one printer per output. The printers for Rust
 //! and C share [`emit`], so an instruction cannot differ between the two. This crate does no I/O and knows nothing of
@@ -8,6 +8,7 @@ pub mod emit;
 mod expand;
 pub mod expr;
 pub mod model;
+mod print_c;
 mod print_docs;
 mod print_rust;
 mod print_tables;
@@ -82,6 +83,10 @@ pub fn generate(portable: &Source, machines: &[Source]) -> Result<Vec<Generated>
         files.push(Generated {
             path: format!("crates/vcode/src/generated/{name}_table.rs"),
             text: print_tables::table(machine),
+        });
+        files.push(Generated {
+            path: format!("crates/vcode/include/quaject/vcode/{name}.h"),
+            text: print_c::machine(&ops, machine)?,
         });
     }
     files.push(Generated {

@@ -332,10 +332,10 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
         cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
     } else if fits_unsigned(!i, 16, 0) {
         cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
-    } else if i & 4294967295_i64 == i && fits_unsigned(i >> 16_i64, 16, 0) {
+    } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
         cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
         cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
-    } else if (!i) & 4294967295_i64 == !i {
+    } else if ((!i) & 4294967295_i64) == (!i) {
         cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
         cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
     } else {
@@ -1382,10 +1382,10 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
         } else if fits_unsigned(!i, 16, 0) {
             c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
-        } else if i & 4294967295_i64 == i && fits_unsigned(i >> 16_i64, 16, 0) {
+        } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
             c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
-        } else if (!i) & 4294967295_i64 == !i {
+        } else if ((!i) & 4294967295_i64) == (!i) {
             c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
         } else {
@@ -1405,10 +1405,10 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
         } else if fits_unsigned(!i, 16, 0) {
             c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
-        } else if i & 4294967295_i64 == i && fits_unsigned(i >> 16_i64, 16, 0) {
+        } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
             c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
-        } else if (!i) & 4294967295_i64 == !i {
+        } else if ((!i) & 4294967295_i64) == (!i) {
             c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
         } else {
@@ -1428,10 +1428,10 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
         } else if fits_unsigned(!i, 16, 0) {
             c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
-        } else if i & 4294967295_i64 == i && fits_unsigned(i >> 16_i64, 16, 0) {
+        } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
             c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
-        } else if (!i) & 4294967295_i64 == !i {
+        } else if ((!i) & 4294967295_i64) == (!i) {
             c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
             c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
         } else {

@@ -333,11 +333,11 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 16, 0) {
         cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
     } else if i
-        == ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
+        == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
             ^ 32768_i64)
             .wrapping_sub(32768_i64))
             << 16_i64)
-            .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))
+            .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
     {
         cursor.word(
             0x241f0000
@@ -1850,11 +1850,12 @@ impl Core for Asm<'_, Alpha> {
         if fits_signed(i, 16, 0) {
             c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
         } else if i
-            == ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
+            == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
+                & 65535_i64)
                 ^ 32768_i64)
                 .wrapping_sub(32768_i64))
                 << 16_i64)
-                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))
+                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
                 0x241f0000
@@ -1948,11 +1949,12 @@ impl Core for Asm<'_, Alpha> {
         if fits_signed(i, 16, 0) {
             c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
         } else if i
-            == ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
+            == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
+                & 65535_i64)
                 ^ 32768_i64)
                 .wrapping_sub(32768_i64))
                 << 16_i64)
-                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))
+                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
                 0x241f0000
@@ -2046,11 +2048,12 @@ impl Core for Asm<'_, Alpha> {
         if fits_signed(i, 16, 0) {
             c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
         } else if i
-            == ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
+            == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
+                & 65535_i64)
                 ^ 32768_i64)
                 .wrapping_sub(32768_i64))
                 << 16_i64)
-                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))
+                .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
                 0x241f0000

@@ -2477,7 +2477,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x04000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2539,7 +2539,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x04000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2650,7 +2650,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x18000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2700,7 +2700,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x18000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2792,7 +2792,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x1c000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2842,7 +2842,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x1c000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2934,7 +2934,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x04010000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2996,7 +2996,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x04010000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3106,7 +3106,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x10000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3132,7 +3132,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x10000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3158,7 +3158,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x10000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3184,7 +3184,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x10000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3210,7 +3210,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x10000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3256,7 +3256,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x14000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3282,7 +3282,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x14000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3308,7 +3308,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x14000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3334,7 +3334,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x14000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3360,7 +3360,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.word_big(0x14000000 | (s.n << 21));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);

@@ -347,7 +347,7 @@ impl Machine for Riscv64 {
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 12, 0) {
         cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
-    } else if i == ((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64) {
+    } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
         cursor.word(
             0x00000037
                 | (d.n << 7)
@@ -1498,7 +1498,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(32);
         if fits_signed(i, 12, 0) {
             c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
-        } else if i == ((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64) {
+        } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
                     | (d.n << 7)
@@ -1612,7 +1612,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(32);
         if fits_signed(i, 12, 0) {
             c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
-        } else if i == ((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64) {
+        } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
                     | (d.n << 7)
@@ -1726,7 +1726,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(32);
         if fits_signed(i, 12, 0) {
             c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
-        } else if i == ((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64) {
+        } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
                     | (d.n << 7)
@@ -2972,7 +2972,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00004063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3036,7 +3036,7 @@ impl Core for Asm<'_, Riscv64> {
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00004063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3163,7 +3163,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00005063 | (s.n << 20));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3227,7 +3227,7 @@ impl Core for Asm<'_, Riscv64> {
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00005063 | (s.n << 20));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3354,7 +3354,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00004063 | (s.n << 20));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3418,7 +3418,7 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00004063 | (s.n << 20));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3545,7 +3545,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00005063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3609,7 +3609,7 @@ impl Core for Asm<'_, Riscv64> {
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00005063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3736,7 +3736,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00000063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3771,7 +3771,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00000063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3805,7 +3805,7 @@ impl Core for Asm<'_, Riscv64> {
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00000063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3840,7 +3840,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00000063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3875,7 +3875,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00000063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3942,7 +3942,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00001063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -3977,7 +3977,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00001063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -4011,7 +4011,7 @@ impl Core for Asm<'_, Riscv64> {
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00001063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -4046,7 +4046,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00001063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {
@@ -4081,7 +4081,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0 {
+        if c.near(b) && i == 0_i64 {
             c.cursor.word(0x00001063 | (s.n << 15));
             c.refer(c.cursor.back(4), 3, b);
         } else {

@@ -301,7 +301,7 @@ impl Machine for Sparc64 {
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 13, 0) {
         cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
-    } else if i & 4294967295_i64 == i {
+    } else if (i & 4294967295_i64) == i {
         cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
         cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
     } else {
@@ -1378,7 +1378,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(24);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
-        } else if i & 4294967295_i64 == i {
+        } else if (i & 4294967295_i64) == i {
             c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
             c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
         } else {
@@ -1398,7 +1398,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(24);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
-        } else if i & 4294967295_i64 == i {
+        } else if (i & 4294967295_i64) == i {
             c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
             c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
         } else {
@@ -1418,7 +1418,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(24);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
-        } else if i & 4294967295_i64 == i {
+        } else if (i & 4294967295_i64) == i {
             c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
             c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
         } else {

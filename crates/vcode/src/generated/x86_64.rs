@@ -271,7 +271,7 @@ impl Machine for X86_64 {
 #[cold]
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
-    if i == 0 {
+    if i == 0_i64 {
         cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
     } else if fits_unsigned(i, 32, 0) {
         cursor.bytes(0xb840 | spread(d.b, 0, 1) | ((i as u64 & 0xffffffff) << 16), 6);
@@ -2130,7 +2130,7 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(6);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
         } else {
             c.cursor.bytes(0xb840 | spread(d.b, 0, 1) | (((i & 4294967295_i64) as u64 & 0xffffffff) << 16), 6);
@@ -2142,7 +2142,7 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(6);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
         } else {
             c.cursor.bytes(0xb840 | spread(d.b, 0, 1) | (((i & 4294967295_i64) as u64 & 0xffffffff) << 16), 6);
@@ -2153,7 +2153,7 @@ impl Core for Asm<'_, X86_64> {
     fn setl(&mut self, d: Reg, i: i64) {
         let c = self;
         c.space(10);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
         } else if fits_unsigned(i, 32, 0) {
             c.cursor.bytes(0xb840 | spread(d.b, 0, 1) | ((i as u64 & 0xffffffff) << 16), 6);
@@ -2170,7 +2170,7 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(10);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
         } else if fits_unsigned(i, 32, 0) {
             c.cursor.bytes(0xb840 | spread(d.b, 0, 1) | ((i as u64 & 0xffffffff) << 16), 6);
@@ -2187,7 +2187,7 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(10);
-        if i == 0 {
+        if i == 0_i64 {
             c.cursor.bytes(0xc03340 | u64::from(d.r | d.b), 3);
         } else if fits_unsigned(i, 32, 0) {
             c.cursor.bytes(0xb840 | spread(d.b, 0, 1) | ((i as u64 & 0xffffffff) << 16), 6);

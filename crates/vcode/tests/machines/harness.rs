@@ -763,14 +763,14 @@ pub fn available(tools: &Tools) -> bool {
 
 /// The C compiler for a machine. Debian's unversioned cross compilers cannot be installed beside `gcc-multilib`, the
 /// versioned ones can.
-fn compiler(tools: &Tools) -> String {
+pub fn compiler(tools: &Tools) -> String {
     let plain = format!("{}gcc", tools.prefix);
     let versions = (12..=16).map(|version| format!("{plain}-{version}"));
     let present = |name: &String| Command::new(name).arg("--version").output().is_ok();
     std::iter::once(plain.clone()).chain(versions).find(present).unwrap_or(plain)
 }
 
-fn scratch_folder(prefix: &str, purpose: &str) -> PathBuf {
+pub fn scratch_folder(prefix: &str, purpose: &str) -> PathBuf {
     let name =
         format!("machines-{}{purpose}-{}", if prefix.is_empty() { "native-" } else { prefix }, std::process::id());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -1,6 +1,7 @@
 //! Every instruction on every machine: encodings against binutils, execution against the reference interpreter.
 #![allow(unreachable_pub, missing_docs, reason = "modules of one test program")]
 
+mod c_header;
 mod functions;
 mod harness;
 mod instructions;
@@ -89,6 +90,7 @@ where
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
+    c_header::compare::<M>(tools);
     batch.check_encodings();
     batch.run();
 }

@@ -1,0 +1,290 @@
+/* vcode: machine code in place, for C11 and C++17. Header only; nothing to link.
+
+   Two faces. The explicit cursor is fast: keep a qjv_asm in a local variable and pass its address; every emitter is
+   inlined, so the cursor stays in a register.
+
+       qjv_function f; qjv_asm a; v_reg x;
+       qjv_begin(&a, &f, storage, "%i", &x, QJV_LEAF);
+       qjv_addii(&a, x, x, 1);
+       qjv_reti(&a, x);
+       int (*plus1)(int) = (int (*)(int))qjv_end(&a);
+
+   The names of the paper (v_lambda, v_addii, v_reti, v_end ...) work on a cursor per thread, of this file that
+   includes the header. The emitters come from the folder machines, in the header of the machine compiled for. */
+#ifndef QUAJECT_VCODE_H
+#define QUAJECT_VCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* How many labels, unresolved references and floating constants one function may have. Define before including. */
+#ifndef QJV_MOST_LABELS
+#define QJV_MOST_LABELS 128
+#endif
+#ifndef QJV_MOST_FIXUPS
+#define QJV_MOST_FIXUPS 512
+#endif
+#ifndef QJV_MOST_CONSTANTS
+#define QJV_MOST_CONSTANTS 32
+#endif
+
+#define QJV_INLINE static inline __attribute__((always_inline, unused))
+#define QJV_COLD static __attribute__((noinline, cold, unused))
+#define QJV_OUTLINE static __attribute__((noinline, unused))
+
+typedef enum {
+    QJV_OK,
+    QJV_ERROR_OVERFLOW,
+    QJV_ERROR_LABELS,
+    QJV_ERROR_FIXUPS,
+    QJV_ERROR_CONSTANTS,
+    QJV_ERROR_UNBOUND_LABEL,
+    QJV_ERROR_BOUND_TWICE,
+    QJV_ERROR_BRANCH_RANGE,
+    QJV_ERROR_IMMEDIATE,
+    QJV_ERROR_CALL_IN_LEAF,
+    QJV_ERROR_REGISTERS,
+    QJV_ERROR_SIGNATURE,
+    QJV_ERROR_FRAME
+} qjv_error;
+
+typedef struct { uint32_t index; } v_label;
+typedef struct { int32_t offset; } v_variable;
+typedef struct { uint32_t site, label; uint8_t kind; } qjv_fixup;
+typedef struct { uint64_t bits; uint32_t label, size; } qjv_constant;
+
+/* Register classes, for v_getreg. */
+enum { V_TEMP, V_VAR };
+/* Kinds of function, for v_lambda. */
+enum { V_NLEAF, V_LEAF };
+#define QJV_LEAF V_LEAF
+#define QJV_CALLS V_NLEAF
+
+#define QJV_UNBOUND UINT32_MAX
+#define QJV_EPILOGUE UINT32_MAX
+#define QJV_SLACK 16
+#define QJV_NO_LIMIT ((size_t)1 << (8 * sizeof(size_t) - 2))
+
+/* Memory for a function: writable at one address, executable at the same or another. */
+typedef struct { uint8_t *write; uintptr_t execute; size_t length; } qjv_region;
+
+typedef struct qjv_function {
+    uint8_t *start, *limit, *body, *end;
+    uintptr_t execute;
+    uint64_t int_free, int_touched, float_free, float_touched;
+    uint32_t labels, fixups, constants, locals, last_bound;
+    uint8_t leaf, calls, incoming;
+    qjv_error error;
+    uint32_t label[QJV_MOST_LABELS];
+    qjv_fixup fixup[QJV_MOST_FIXUPS];
+    qjv_constant constant[QJV_MOST_CONSTANTS];
+} qjv_function;
+
+typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; } qjv_asm;
+
+QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
+    if (!f->error) f->error = error;
+}
+
+QJV_INLINE void qjv_fail(qjv_asm *c, qjv_error error) { qjv_failed(c->f, error); }
+
+typedef struct { uint8_t *ip; size_t left; } qjv_room;
+
+/* More space at ip. If there is none the error sticks and writing starts over: harmlessly, because qjv_end will not
+   return that code. */
+QJV_COLD qjv_room qjv_refill(qjv_function *f, uint8_t *ip, size_t bytes) {
+    qjv_room room = {ip, f->limit > ip ? (size_t)(f->limit - ip) : 0};
+    if (room.left >= bytes) return room;
+    qjv_failed(f, QJV_ERROR_OVERFLOW);
+    room.ip = f->start;
+    room.left = (size_t)(f->limit - f->start);
+    return room;
+}
+
+QJV_INLINE void qjv_space(qjv_asm *c, size_t bytes) {
+    if (__builtin_expect(c->left < bytes, 0)) {
+        qjv_room room = qjv_refill(c->f, c->ip, bytes);
+        c->ip = room.ip;
+        c->left = room.left;
+    }
+    c->left -= bytes;
+}
+
+/* Checks once that so many bytes are free; instructions that follow in straight line are then not checked one by one. */
+QJV_INLINE int qjv_reserve(qjv_asm *c, size_t bytes) {
+    if ((size_t)(c->f->limit - c->ip) < bytes) {
+        qjv_failed(c->f, QJV_ERROR_OVERFLOW);
+        return 0;
+    }
+    c->left = bytes;
+    return 1;
+}
+
+QJV_INLINE int qjv_fits_signed(int64_t value, unsigned bits, unsigned scale) {
+    uint64_t half = (uint64_t)1 << (bits - 1);
+    return (uint64_t)value + half < 2 * half && (value & ((1 << scale) - 1)) == 0;
+}
+
+QJV_INLINE int qjv_fits_unsigned(int64_t value, unsigned bits, unsigned scale) {
+    return (uint64_t)value >> bits == 0 && (value & ((1 << scale) - 1)) == 0;
+}
+
+QJV_INLINE uint8_t *qjv_word(uint8_t *ip, uint32_t word) {
+    memcpy(ip, &word, 4);
+    return ip + 4;
+}
+#define qjv_word_big qjv_word
+
+QJV_INLINE uint8_t *qjv_bytes(uint8_t *ip, uint64_t value, unsigned length) {
+    if (length <= 4) {
+        uint32_t low = (uint32_t)value;
+        memcpy(ip, &low, 4);
+    } else {
+        memcpy(ip, &value, 8);
+    }
+    return ip + length;
+}
+
+QJV_INLINE uint64_t qjv_spread(uint32_t bits, unsigned rex, unsigned modrm) {
+    if (rex == 0 && modrm == 2) return bits;
+    return (uint64_t)(bits & 0xff) << (8 * rex) | (uint64_t)(bits >> 16) << (8 * modrm);
+}
+
+QJV_INLINE uint8_t *qjv_displaced(uint8_t *ip, uint64_t value, unsigned modrm, unsigned after, int64_t offset) {
+    int is_short = qjv_fits_signed(offset, 8, 0);
+    unsigned size = is_short ? 1 : 4;
+    value |= (uint64_t)(is_short ? 0x40 : 0x80) << (8 * modrm);
+    if (after <= 4) return qjv_bytes(ip, value | (uint64_t)(uint32_t)offset << (8 * after), after + size);
+    return qjv_bytes(qjv_bytes(ip, value, after), (uint32_t)offset, size);
+}
+
+QJV_INLINE uint8_t *qjv_offset(uint8_t *ip, uint64_t constant, unsigned rex, unsigned length, uint32_t reg,
+                               uint32_t base, int64_t offset) {
+    return qjv_displaced(ip, constant | qjv_spread(reg | base, rex, length), length, length + 1, offset);
+}
+
+QJV_INLINE uint8_t *qjv_stack_offset(uint8_t *ip, uint64_t constant, unsigned rex, unsigned length, uint32_t reg,
+                                     uint32_t base, int64_t offset) {
+    uint64_t value = constant | qjv_spread(reg | base, rex, length) | (uint64_t)0x24 << (8 * length + 8);
+    return qjv_displaced(ip, value, length, length + 2, offset);
+}
+
+QJV_INLINE uint8_t *qjv_index(uint8_t *ip, uint64_t constant, unsigned rex, unsigned length, uint32_t reg,
+                              uint32_t base, uint32_t index) {
+    uint64_t value = constant | qjv_spread(reg | (index & 4) >> 1 | (base & 1), rex, length);
+    uint32_t sib = (base >> 16 & 7) | (index >> 16 & 0x38);
+    value = (value & ~((uint64_t)7 << (8 * length))) | (uint64_t)0x44 << (8 * length) | (uint64_t)sib << (8 * length + 8);
+    return qjv_bytes(ip, value, length + 3);
+}
+
+static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance);
+
+QJV_INLINE uint32_t qjv_at(const qjv_function *f, const uint8_t *ip) { return (uint32_t)(ip - f->start); }
+
+QJV_OUTLINE void qjv_patch_at(qjv_function *f, uint32_t site, unsigned kind, uint32_t target) {
+    if (!qjv_patch(kind, f->start + site, (int64_t)target - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
+}
+
+QJV_INLINE void qjv_refer_at(qjv_function *f, uint32_t site, unsigned kind, uint32_t label) {
+    if (label < f->labels && f->label[label] != QJV_UNBOUND) {
+        qjv_patch_at(f, site, kind, f->label[label]);
+    } else if (f->fixups == QJV_MOST_FIXUPS) {
+        qjv_failed(f, QJV_ERROR_FIXUPS);
+    } else {
+        qjv_fixup *fixup = &f->fixup[f->fixups++];
+        fixup->site = site;
+        fixup->label = label;
+        fixup->kind = (uint8_t)kind;
+    }
+}
+
+QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *site, unsigned kind, v_label label) {
+    qjv_refer_at(c->f, qjv_at(c->f, site), kind, label.index);
+}
+
+/* Whether a short branch certainly reaches the label. */
+QJV_INLINE int qjv_near(qjv_asm *c, v_label b) {
+    const qjv_function *f = c->f;
+    if (b.index < f->labels && f->label[b.index] != QJV_UNBOUND)
+        return qjv_at(f, c->ip) - f->label[b.index] < 4096 - 64;
+    return (size_t)(f->limit - f->start) < 4096 - 64;
+}
+
+QJV_OUTLINE v_label qjv_new_label(qjv_function *f) {
+    v_label label = {0};
+    if (f->labels == QJV_MOST_LABELS) {
+        qjv_failed(f, QJV_ERROR_LABELS);
+        return label;
+    }
+    label.index = f->labels++;
+    f->label[label.index] = QJV_UNBOUND;
+    return label;
+}
+
+QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t size) {
+    v_label label = qjv_new_label(f);
+    if (f->constants == QJV_MOST_CONSTANTS) {
+        qjv_failed(f, QJV_ERROR_CONSTANTS);
+        return label;
+    }
+    qjv_constant *constant = &f->constant[f->constants++];
+    constant->bits = bits;
+    constant->label = label.index;
+    constant->size = size;
+    return label;
+}
+
+QJV_OUTLINE void qjv_bind_at(qjv_function *f, uint32_t at, v_label label) {
+    f->last_bound = at;
+    if (label.index >= f->labels) qjv_failed(f, QJV_ERROR_LABELS);
+    else if (f->label[label.index] != QJV_UNBOUND) qjv_failed(f, QJV_ERROR_BOUND_TWICE);
+    else f->label[label.index] = at;
+}
+
+QJV_INLINE v_label qjv_label(qjv_asm *c) { return qjv_new_label(c->f); }
+QJV_INLINE void qjv_bind(qjv_asm *c, v_label label) { qjv_bind_at(c->f, qjv_at(c->f, c->ip), label); }
+
+QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
+    if ((uint64_t)count < (uint64_t)width) return count;
+    qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    return 0;
+}
+
+QJV_INLINE void qjv_links(qjv_asm *c) {
+    if (c->f->leaf) qjv_fail(c, QJV_ERROR_CALL_IN_LEAF);
+    c->f->calls = 1;
+}
+
+QJV_INLINE uint32_t qjv_float_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+QJV_INLINE uint64_t qjv_double_bits(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    return bits;
+}
+
+#if defined(__x86_64__) && defined(__LP64__)
+#include "vcode/x86_64.h"
+#elif defined(__aarch64__)
+#include "vcode/aarch64.h"
+#elif defined(__riscv) && __riscv_xlen == 64
+#include "vcode/riscv64.h"
+#elif defined(__mips__) && defined(_ABIO32) && _MIPS_SIM == _ABIO32
+#include "vcode/mips.h"
+#elif defined(__sparc__) && defined(__arch64__)
+#include "vcode/sparc64.h"
+#elif defined(__alpha__)
+#include "vcode/alpha.h"
+#else
+#error "quaject/vcode.h knows no machine like the one compiled for"
+#endif
+
+#include "vcode/function.h"
+#include "vcode/paper.h"
+
+#endif

@@ -1,0 +1,437 @@
+/* Functions: parameters, registers, locals, prologue and epilogue. The same as frame.rs and abi.rs of the Rust crate,
+   which explain it; knows register numbers and the layout of frames, not encodings. */
+#ifndef QUAJECT_VCODE_FUNCTION_H
+#define QUAJECT_VCODE_FUNCTION_H
+
+#define QJV_COUNT(list) (sizeof(list) / sizeof((list)[0]) - 1)
+
+#if defined(__x86_64__)
+enum { QJV_INCOMING = 8, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 8,
+       QJV_SITE_BACK = 1, QJV_JUMP_BYTES = 5, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 64 };
+#elif defined(__aarch64__)
+enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
+       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128 };
+#elif defined(__riscv)
+enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
+       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 160 };
+#elif defined(__mips__)
+enum { QJV_INCOMING = 0, QJV_BOTTOM = 16, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
+       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 1, QJV_PROLOGUE = 128 };
+#elif defined(__sparc__)
+enum { QJV_INCOMING = 2047 + 128, QJV_BOTTOM = 176, QJV_BIAS = 2047, QJV_SINGLE_AT = 4, QJV_SINGLE_SHIFT = 1,
+       QJV_MISALIGNED = 0, QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 1, QJV_PROLOGUE = 128 };
+#else
+enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
+       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128 };
+#endif
+
+typedef struct { uint32_t integer, floating, stack; } qjv_counters;
+/* Where a parameter travels: registers by number, or bytes of stack. */
+enum { QJV_IN_INT, QJV_IN_FLOAT, QJV_IN_PAIR, QJV_ON_STACK };
+typedef struct { int kind; uint32_t at, second; } qjv_place;
+
+QJV_INLINE int qjv_is_float(char type) { return type == 'f' || type == 'd'; }
+
+QJV_INLINE qjv_place qjv_make_place(int kind, uint32_t at, uint32_t second) {
+    qjv_place place = {kind, at, second};
+    return place;
+}
+
+QJV_INLINE qjv_place qjv_next_place(qjv_counters *counters, char type) {
+    const uint32_t ints = QJV_COUNT(qjv_int_args), floats = QJV_COUNT(qjv_float_args);
+    uint32_t at;
+#if defined(__mips__)
+    uint32_t size = type == 'd' ? 8 : 4;
+    (void)floats;
+    at = (counters->stack + size - 1) & ~(size - 1);
+    counters->stack = at + size;
+    if (qjv_is_float(type) && !counters->integer && counters->floating < floats)
+        return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[counters->floating++], 0);
+    counters->integer = 1;
+    if (at / 4 >= ints) return qjv_make_place(QJV_ON_STACK, at, 0);
+    if (type == 'd') return qjv_make_place(QJV_IN_PAIR, qjv_int_args[at / 4], qjv_int_args[at / 4 + 1]);
+    return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 4], 0);
+#elif defined(__sparc__)
+    at = counters->stack;
+    counters->stack += 8;
+    if (qjv_is_float(type)) {
+        if (at / 8 < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at / 8], 0);
+    } else if (at / 8 < ints) {
+        return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 8], 0);
+    }
+    return qjv_make_place(QJV_ON_STACK, at, 0);
+#else
+#if defined(__alpha__)
+    at = counters->integer++;
+    if (qjv_is_float(type)) {
+        if (at < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at], 0);
+    } else if (at < ints) {
+        return qjv_make_place(QJV_IN_INT, qjv_int_args[at], 0);
+    }
+#else
+    if (qjv_is_float(type)) {
+        at = counters->floating++;
+        if (at < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at], 0);
+    }
+#if !defined(__riscv)
+    else
+#endif
+    {
+        at = counters->integer++;
+        if (at < ints) return qjv_make_place(QJV_IN_INT, qjv_int_args[at], 0);
+    }
+#endif
+    at = counters->stack;
+    counters->stack += 8;
+    return qjv_make_place(QJV_ON_STACK, at, 0);
+#endif
+}
+
+/* The next type of a type string, by its last letter, 'u' standing for itself; 0 at the end, '?' if malformed. */
+QJV_INLINE char qjv_next_type(const char **text) {
+    const char *at = *text;
+    char letter;
+    while (*at == ' ') at++;
+    if (!*at) return 0;
+    if (*at != '%') return '?';
+    letter = at[1];
+    at += 2;
+    switch (letter) {
+    case 'u':
+        if (*at == 'c' || *at == 's') at++;
+        else if (*at == 'l') at++, letter = 'l';
+        break;
+    case 'c': case 's': case 'i': case 'l': case 'p': case 'f': case 'd': break;
+    default: return '?';
+    }
+    *text = at;
+    return letter;
+}
+
+QJV_OUTLINE int qjv_take(uint64_t *free, uint64_t *touched, const uint8_t *first, size_t first_count,
+                         const uint8_t *second, size_t second_count, uint64_t saved) {
+    for (size_t pass = 0; pass < 2; pass++) {
+        const uint8_t *list = pass ? second : first;
+        size_t count = pass ? second_count : first_count;
+        for (size_t index = 0; index < count; index++) {
+            if (*free >> list[index] & 1) {
+                *free &= ~((uint64_t)1 << list[index]);
+                *touched |= (uint64_t)1 << list[index] & saved;
+                return list[index];
+            }
+        }
+    }
+    return -1;
+}
+
+/* Takes a register; 0 when all are taken, which is not an error that sticks. In functions with calls a persistent
+   register is a callee-saved one. */
+QJV_INLINE int qjv_getreg(qjv_asm *c, v_reg *reg, int class_) {
+    qjv_function *f = c->f;
+    int temporary_first = class_ == V_TEMP || f->leaf, number;
+    if (temporary_first)
+        number = qjv_take(&f->int_free, &f->int_touched, qjv_int_temp, QJV_COUNT(qjv_int_temp), qjv_int_saved,
+                          QJV_COUNT(qjv_int_saved), QJV_INT_SAVED);
+    else
+        number = qjv_take(&f->int_free, &f->int_touched, qjv_int_saved, QJV_COUNT(qjv_int_saved), 0, 0, QJV_INT_SAVED);
+    if (number < 0) return 0;
+    *reg = qjv_reg((uint32_t)number);
+    return 1;
+}
+
+QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
+    qjv_function *f = c->f;
+    int temporary_first = class_ == V_TEMP || f->leaf, number;
+    if (temporary_first)
+        number = qjv_take(&f->float_free, &f->float_touched, qjv_float_temp, QJV_COUNT(qjv_float_temp),
+                          qjv_float_saved, QJV_COUNT(qjv_float_saved), QJV_FLOAT_SAVED);
+    else
+        number = qjv_take(&f->float_free, &f->float_touched, qjv_float_saved, QJV_COUNT(qjv_float_saved), 0, 0,
+                          QJV_FLOAT_SAVED);
+    if (number < 0) return 0;
+    *reg = qjv_reg((uint32_t)number);
+    return 1;
+}
+
+QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
+    c->f->int_free |= (uint64_t)1 << qjv_number(reg) & (QJV_INT_TEMP | QJV_INT_SAVED);
+}
+
+QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
+    c->f->float_free |= (uint64_t)1 << qjv_number(reg) & (QJV_FLOAT_TEMP | QJV_FLOAT_SAVED);
+}
+
+/* Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be. */
+QJV_INLINE int qjv_claim(qjv_asm *c, v_reg reg) {
+    uint64_t bit = (uint64_t)1 << qjv_number(reg);
+    if (!(c->f->int_free & bit)) return 0;
+    c->f->int_free &= ~bit;
+    c->f->int_touched |= bit & QJV_INT_SAVED;
+    return 1;
+}
+
+enum { QJV_SAVE_AREA = 8 * (2 + QJV_COUNT(qjv_int_saved) + QJV_COUNT(qjv_float_saved)), QJV_MOST_LOCALS = 1 << 20 };
+
+/* So many bytes of stack, aligned to a power of two up to sixteen. */
+QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t align) {
+    const uint32_t base = QJV_BOTTOM + QJV_SAVE_AREA;
+    uint32_t at = (base + f->locals + align - 1) & ~(align - 1);
+    v_variable local = {(int32_t)(QJV_BIAS + base)};
+    if (bytes > QJV_MOST_LOCALS || at + bytes > QJV_MOST_LOCALS) {
+        qjv_failed(f, QJV_ERROR_FRAME);
+        return local;
+    }
+    f->locals = at + bytes - base;
+    local.offset = (int32_t)(QJV_BIAS + at);
+    return local;
+}
+
+/* Makes a variable on the stack of the type that is the last of a type string, such as "%d". */
+QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
+    uint32_t size = type == 'c' ? 1 : type == 's' ? 2 : type == 'd' ? 8 : type == 'l' || type == 'p' ? sizeof(long) : 4;
+    return qjv_local_bytes(c->f, size, size);
+}
+
+QJV_OUTLINE void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
+
+QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind) {
+    qjv_counters counters = {0, 0, 0};
+    const char *text = types;
+    int elsewhere = kind != V_LEAF;
+    uint32_t index = 0;
+    f->start = region.write;
+    f->limit = region.write + region.length - QJV_SLACK;
+    f->body = region.write + QJV_PROLOGUE;
+    f->execute = region.execute;
+    f->int_free = QJV_INT_TEMP | QJV_INT_SAVED;
+    f->float_free = QJV_FLOAT_TEMP | QJV_FLOAT_SAVED;
+    f->int_touched = f->float_touched = 0;
+    f->labels = f->fixups = f->constants = f->locals = 0;
+    f->last_bound = QJV_UNBOUND;
+    f->leaf = kind == V_LEAF;
+    f->calls = f->incoming = 0;
+    f->error = QJV_OK;
+    c->f = f;
+    c->ip = f->body;
+    c->left = region.length - QJV_SLACK - QJV_PROLOGUE;
+    if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
+        /* No room for anything: the error is reported by qjv_end, and the code goes to a place nobody calls. */
+        static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
+        f->error = QJV_ERROR_OVERFLOW;
+        f->start = nowhere;
+        f->body = c->ip = nowhere + QJV_PROLOGUE;
+        f->limit = nowhere + sizeof nowhere - QJV_SLACK;
+        c->left = 64;
+    }
+    for (;;) {
+        char type = qjv_next_type(&text);
+        qjv_place place;
+        if (!type) break;
+        if (__builtin_expect(type == '?', 0)) {
+            qjv_fail(c, QJV_ERROR_SIGNATURE);
+            return;
+        }
+        place = qjv_next_place(&counters, type);
+        if (place.kind == QJV_IN_INT) {
+            f->int_free &= ~((uint64_t)1 << place.at);
+            params[index] = qjv_reg(place.at);
+            elsewhere |= qjv_is_float(type);
+        } else if (place.kind == QJV_IN_FLOAT) {
+            f->float_free &= ~((uint64_t)1 << place.at);
+            params[index] = qjv_reg(place.at);
+            if (QJV_SINGLE_SHIFT && type == 'f') qjv_movf(c, qjv_reg(place.at), qjv_reg(place.at + QJV_SINGLE_SHIFT));
+        } else {
+            if (place.kind == QJV_IN_PAIR) f->int_free &= ~((uint64_t)1 << place.at | (uint64_t)1 << place.second);
+            elsewhere = 1;
+        }
+        index++;
+    }
+    if (__builtin_expect(elsewhere, 0)) {
+        qjv_asm copy = *c;
+        qjv_move_parameters(&copy, types, params);
+        *c = copy;
+    }
+}
+
+QJV_INLINE void qjv_new_register(qjv_asm *c, v_reg *reg, int is_float) {
+    int class_ = c->f->leaf ? V_TEMP : V_VAR;
+    int taken = is_float ? qjv_getfloat(c, reg, class_) : qjv_getreg(c, reg, class_);
+    /* Floating registers that survive calls are rare; a parameter that finds none is an error, not a lost value. */
+    if (!taken) qjv_fail(c, QJV_ERROR_REGISTERS), *reg = qjv_reg(0);
+}
+
+QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *params) {
+    const v_variable transfer = {QJV_BIAS + QJV_BOTTOM + (int32_t)QJV_SAVE_AREA - 8};
+    qjv_function *f = c->f;
+    for (int stack = 0; stack < 2; stack++) {
+        qjv_counters counters = {0, 0, 0};
+        const char *text = types;
+        char type;
+        for (uint32_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
+            qjv_place place = qjv_next_place(&counters, type);
+            int32_t at = (int32_t)(QJV_INCOMING + place.at);
+            v_reg from = params[index], to;
+            if ((place.kind == QJV_ON_STACK) != stack) continue;
+            if (place.kind == QJV_IN_PAIR || (place.kind == QJV_IN_INT && qjv_is_float(type))) {
+                v_variable second = {transfer.offset + 4};
+                qjv_new_register(c, &to, 1);
+                if (f->locals < 8) f->locals = 8;
+                qjv_stl_local(c, qjv_reg(place.at), transfer);
+                if (place.kind == QJV_IN_PAIR) qjv_stl_local(c, qjv_reg(place.second), second);
+                if (type == 'f') qjv_ldf_local(c, to, transfer);
+                else qjv_ldd_local(c, to, transfer);
+                qjv_putreg(c, qjv_reg(place.at));
+                if (place.kind == QJV_IN_PAIR) qjv_putreg(c, qjv_reg(place.second));
+            } else if (stack) {
+                f->incoming = 1;
+                qjv_new_register(c, &to, qjv_is_float(type));
+                if (type == 'f') qjv_ldfi(c, to, QJV_SCRATCH, at + QJV_SINGLE_AT);
+                else if (type == 'd') qjv_lddi(c, to, QJV_SCRATCH, at);
+                else qjv_ldli(c, to, QJV_SCRATCH, at);
+            } else if (f->leaf) {
+                continue;
+            } else if (qjv_is_float(type)) {
+                qjv_new_register(c, &to, 1);
+                qjv_movd(c, to, from);
+                qjv_putfloat(c, from);
+            } else {
+                qjv_new_register(c, &to, 0);
+                qjv_movl(c, to, from);
+                qjv_putreg(c, from);
+            }
+            params[index] = to;
+        }
+    }
+}
+
+/* Stores or loads every register the frame preserves; returns the number of slots up to the last one used. */
+QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
+    qjv_function *f = c->f;
+    v_variable at = {QJV_BIAS + QJV_BOTTOM};
+    uint32_t used = 0, slot = 1;
+#ifdef QJV_LINK
+    if (f->calls) {
+        used = slot;
+        if (what == 's') qjv_stl_local(c, QJV_LINK, at);
+        if (what == 'l') qjv_ldl_local(c, QJV_LINK, at);
+    }
+#endif
+    for (size_t index = 0; index < QJV_COUNT(qjv_int_saved); index++) {
+        at.offset += 8;
+        slot++;
+        if (!(f->int_touched >> qjv_int_saved[index] & 1)) continue;
+        used = slot;
+        if (what == 's') qjv_stl_local(c, qjv_reg(qjv_int_saved[index]), at);
+        if (what == 'l') qjv_ldl_local(c, qjv_reg(qjv_int_saved[index]), at);
+    }
+    for (size_t index = 0; index + 1 < sizeof qjv_float_saved; index++) {
+        at.offset += 8;
+        slot++;
+        if (!(f->float_touched >> qjv_float_saved[index] & 1)) continue;
+        used = slot;
+        if (what == 's') qjv_std_local(c, qjv_reg(qjv_float_saved[index]), at);
+        if (what == 'l') qjv_ldd_local(c, qjv_reg(qjv_float_saved[index]), at);
+    }
+    return used;
+}
+
+/* Writes the epilogue here and the prologue in front of the body; returns where the function starts. */
+QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
+    qjv_function *f = c->f;
+    uint32_t used = qjv_each_saved(c, 'n');
+    uint32_t own = f->locals ? QJV_SAVE_AREA + f->locals : 8 * used;
+    uint32_t size = own || f->calls ? ((QJV_BOTTOM + own + QJV_MISALIGNED + 15) & ~15u) - QJV_MISALIGNED : 0;
+    uint8_t buffer[1024];
+    qjv_asm saved;
+    size_t length;
+    qjv_each_saved(c, 'l');
+    if (size) qjv_leave(c, (int64_t)size);
+    qjv_return(c);
+    if (QJV_DELAY_SLOTS) qjv_nop(c);
+    saved = *c;
+    c->ip = buffer;
+    c->left = sizeof buffer - QJV_SLACK;
+    if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, 0);
+    if (size) qjv_enter(c, (int64_t)size);
+    qjv_each_saved(c, 's');
+    length = (size_t)(c->ip - buffer);
+    *c = saved;
+    if (length > QJV_PROLOGUE) {
+        qjv_fail(c, QJV_ERROR_FRAME);
+        return 0;
+    }
+    memcpy(f->body - length, buffer, length);
+    return qjv_at(f, f->body) - (uint32_t)length;
+}
+
+QJV_COLD void qjv_place_constants(qjv_asm *c) {
+    qjv_function *f = c->f;
+    for (uint32_t index = 0; index < f->constants; index++) {
+        qjv_constant constant = f->constant[index];
+        uint32_t low = (uint32_t)constant.bits;
+        qjv_space(c, 16);
+        while ((f->execute + qjv_at(f, c->ip)) % constant.size) *c->ip++ = 0;
+        f->label[constant.label] = qjv_at(f, c->ip);
+        if (constant.size == 8) memcpy(c->ip, &constant.bits, 8);
+        else memcpy(c->ip, &low, 4);
+        c->ip += constant.size;
+    }
+}
+
+/* Without a frame, returning is one instruction: it replaces the jump to the epilogue. */
+QJV_COLD void qjv_return_at(qjv_asm *c, uint32_t at) {
+    uint8_t buffer[32 + QJV_SLACK];
+    qjv_asm there = {buffer, 32, c->f};
+    qjv_return(&there);
+    while (there.ip - buffer < QJV_JUMP_BYTES) qjv_nop(&there);
+    memcpy(c->f->start + at, buffer, QJV_JUMP_BYTES);
+}
+
+QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
+    qjv_asm at = {cursor, left, f};
+    qjv_asm *c = &at;
+    uint32_t ip = qjv_at(f, c->ip), epilogue, entry;
+    int framed = (f->int_touched | f->float_touched) != 0 || f->calls || f->incoming || f->locals;
+    int ends_in_return = 0;
+    if (f->fixups && f->last_bound != ip && f->fixup[f->fixups - 1].label == QJV_EPILOGUE) {
+        uint32_t site = f->fixup[f->fixups - 1].site;
+        if (site + 4 == ip) {
+            f->fixups--;
+            c->ip -= QJV_JUMP_BYTES;
+        }
+        ends_in_return = QJV_DELAY_SLOTS && site + 8 == ip;
+    }
+    epilogue = qjv_at(f, c->ip);
+    if (framed) {
+        entry = qjv_frame(c);
+    } else {
+        if (!ends_in_return) {
+            qjv_return(c);
+            if (QJV_DELAY_SLOTS) qjv_nop(c);
+        }
+        entry = qjv_at(f, f->body);
+    }
+    if (f->constants) qjv_place_constants(c);
+    for (uint32_t index = 0; index < f->fixups; index++) {
+        qjv_fixup fixup = f->fixup[index];
+        if (fixup.label == QJV_EPILOGUE) {
+            if (framed) qjv_patch_at(f, fixup.site, fixup.kind, epilogue);
+            else qjv_return_at(c, fixup.site - QJV_SITE_BACK);
+        } else if (fixup.label >= f->labels || f->label[fixup.label] == QJV_UNBOUND) {
+            qjv_failed(f, QJV_ERROR_UNBOUND_LABEL);
+        } else {
+            qjv_patch_at(f, fixup.site, fixup.kind, f->label[fixup.label]);
+        }
+    }
+    if (f->error) return 0;
+#if !defined(__x86_64__)
+    __builtin___clear_cache((char *)(f->execute + entry), (char *)(f->execute + qjv_at(f, c->ip)));
+#endif
+    f->end = c->ip;
+    return (void *)(f->execute + entry);
+}
+
+/* Ends the function; its address, or null after an error, which is in f.error. */
+QJV_INLINE void *qjv_end(qjv_asm *c) { return qjv_end_at(c->f, c->ip, c->left); }
+
+#endif

@@ -1,0 +1,82 @@
+/* The names of the paper, on one cursor per thread: a layer of macros over the explicit cursor. Storage is any memory
+   that is writable and executable, whose size only its owner knows; or memory from v_code_new, which is never writable
+   and executable through one mapping, and in which overflow is an error. */
+#ifndef QUAJECT_VCODE_PAPER_H
+#define QUAJECT_VCODE_PAPER_H
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct v_code {
+    uint64_t magic;
+    struct v_code *self;
+    uintptr_t execute;
+    size_t length;
+};
+
+#define QJV_MAGIC UINT64_C(0x71756a5f636f6465)
+
+/* Memory for one function of so many bytes; null if the system refuses. */
+static inline __attribute__((unused)) struct v_code *v_code_new(size_t bytes) {
+    size_t length = (bytes + sizeof(struct v_code) + QJV_PROLOGUE + QJV_SLACK + 4095) & ~(size_t)4095;
+    int file = (int)syscall(SYS_memfd_create, "quaject-code", 1u);
+    void *write = MAP_FAILED, *execute = MAP_FAILED;
+    struct v_code *code;
+    if (file < 0) return 0;
+    if (ftruncate(file, (off_t)length) == 0) {
+        write = mmap(0, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        execute = mmap(0, length, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    }
+    close(file);
+    if (write == MAP_FAILED || execute == MAP_FAILED) {
+        if (write != MAP_FAILED) munmap(write, length);
+        if (execute != MAP_FAILED) munmap(execute, length);
+        return 0;
+    }
+    code = (struct v_code *)write;
+    code->magic = QJV_MAGIC;
+    code->self = code;
+    code->execute = (uintptr_t)execute;
+    code->length = length;
+    return code;
+}
+
+/* Gives memory from v_code_new back; its function must not be called any more. */
+static inline __attribute__((unused)) void v_code_free(struct v_code *code) {
+    munmap((void *)code->execute, code->length);
+    munmap(code, code->length);
+}
+
+#ifdef __cplusplus
+#define QJV_THREAD thread_local
+#else
+#define QJV_THREAD _Thread_local
+#endif
+static QJV_THREAD __attribute__((unused)) qjv_asm v_self;
+static QJV_THREAD __attribute__((unused)) qjv_function v_function;
+
+QJV_INLINE qjv_region v_region(struct v_code *ip) {
+    qjv_region region = {(uint8_t *)ip, (uintptr_t)ip, QJV_NO_LIMIT};
+    if (ip->self == ip && ip->magic == QJV_MAGIC) {
+        region.write += sizeof *ip;
+        region.execute = ip->execute + sizeof *ip;
+        region.length = ip->length - sizeof *ip;
+    }
+    return region;
+}
+
+/* Begins a function: the registers of its parameters are written to args. */
+#define v_lambda(types, args, leaf, ip) qjv_begin(&v_self, &v_function, v_region((struct v_code *)(ip)), types, args, leaf)
+/* Ends it; its address, or null after an error: v_error(). */
+#define v_end() qjv_end(&v_self)
+#define v_error() (v_function.error)
+#define v_genlabel() qjv_label(&v_self)
+#define v_label(label) qjv_bind(&v_self, label)
+#define v_getreg(reg, class_) qjv_getreg(&v_self, reg, class_)
+#define v_putreg(reg) qjv_putreg(&v_self, reg)
+#define v_getfreg(reg, class_) qjv_getfloat(&v_self, reg, class_)
+#define v_putfreg(reg) qjv_putfloat(&v_self, reg)
+#define v_local(type) qjv_local(&v_self, type)
+
+#endif

@@ -1,0 +1,162 @@
+//! The C header writes, on every machine, the bytes that the Rust emitters write: those are what the other tests
+//! assemble, run and compare.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use quaject_vcode::{Asm, Core, Kind, Machine, Param, Region, Register, Workspace};
+
+use crate::harness::{Family, Operands, Tools, Type, compiler, scratch_folder};
+use crate::instructions::{INSTRUCTIONS, emit};
+
+const LENGTH: usize = 1 << 20;
+const ADDRESS: usize = 0x2000_0000;
+
+/// One call of an emitter in C.
+fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
+    let instruction = &INSTRUCTIONS[index];
+    let (ty, float) = (instruction.ty, instruction.ty.is_float());
+    let int = |register: M::Reg| format!("qjv_reg({})", register.number());
+    let real = |register: M::Float| format!("qjv_reg({})", register.number());
+    let of = |int_register, float_register, is_float| if is_float { real(float_register) } else { int(int_register) };
+    let (d, s, t) = (of(o.d, o.fd, float), of(o.s, o.fs, float), of(o.t, o.ft, float));
+    let i = o.immediate;
+    let immediate = match ty {
+        Type::U => format!("{}u", i as u32),
+        Type::L => format!("(long)INT64_C({i})"),
+        Type::Ul => format!("(unsigned long)INT64_C({i})"),
+        Type::P => format!("(uintptr_t)INT64_C({i})"),
+        Type::F => format!("real32(0x{:x}u)", i as u32),
+        Type::D => format!("real64(UINT64_C(0x{i:x}))"),
+        Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => format!("{}", i as i32),
+    };
+    let second = if instruction.immediate { immediate.clone() } else { t };
+    let (base, index_register) = (int(o.s), int(o.t));
+    let offset = if instruction.immediate { format!("{}", i as i32) } else { index_register };
+    let arguments = match instruction.family {
+        Family::Binary | Family::Shift => format!(", {d}, {s}, {second}"),
+        Family::Unary => format!(", {d}, {s}"),
+        Family::Convert => format!(", {d}, {}", of(o.s, o.fs, instruction.source.is_float())),
+        Family::Set => format!(", {d}, {immediate}"),
+        Family::Load | Family::Store => format!(", {d}, {base}, {offset}"),
+        Family::Return if ty == Type::V => String::new(),
+        Family::Return => format!(", {s}"),
+        Family::Branch => format!(", {s}, {second}, label"),
+        Family::Label => ", label".into(),
+        Family::Register => format!(", {base}"),
+        Family::Nullary => String::new(),
+    };
+    format!("    qjv_{}(&a{arguments});\n", instruction.name)
+}
+
+/// Writes every instruction a few times in both languages and compares the bytes.
+pub fn compare<M: Machine>(tools: &Tools)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    const IMMEDIATES: [i64; 12] =
+        [0, 1, -1, 7, 127, -128, 2047, -2049, 4096, 65535, -0x1234_5678, 0x1234_5678_9abc_def0];
+    let mut region = vec![0_u8; LENGTH];
+    let mut workspace = Workspace::<M, 64, 4096, 64>::with_room();
+    let mut params = [Param::NONE];
+    let place = Region::from(&mut region[..]).executed_at(ADDRESS);
+    let mut asm = Asm::begin(place, &mut workspace, "%p", &mut params, Kind::Calls).expect("there is room");
+    let label = asm.label();
+    let mut calls = String::new();
+    let (ints, floats) = (M::INT.temp, M::FLOAT.temp);
+    let mut turn = 0;
+    for (index, instruction) in INSTRUCTIONS.iter().enumerate() {
+        for _ in 0..4 {
+            turn += 1;
+            let int = |which: usize| M::Reg::from_number(ints[(turn * 7 + which) % ints.len()]);
+            let float = |which: usize| M::Float::from_number(floats[(turn * 5 + which) % floats.len()]);
+            let mut immediate = IMMEDIATES[turn % IMMEDIATES.len()];
+            if M::LONG_BITS == 32 || !matches!(instruction.ty, Type::L | Type::Ul | Type::P | Type::D) {
+                immediate = i64::from(immediate as i32);
+            }
+            if M::LONG_BITS == 32 && matches!(instruction.ty, Type::Ul | Type::P) {
+                immediate &= 0xffff_ffff;
+            }
+            if instruction.family == Family::Shift {
+                immediate &= 31;
+            }
+            // Some turns repeat a register, so that the special cases are compared too.
+            let operands = Operands {
+                d: int(0),
+                s: int(turn % 2),
+                t: int(turn % 3),
+                fd: float(0),
+                fs: float(turn % 2),
+                ft: float(turn % 3),
+                immediate,
+            };
+            emit(&mut asm, index, &operands, label);
+            calls.push_str(&call::<M>(index, &operands));
+        }
+    }
+    asm.bind(label);
+    asm.retv();
+    let code = asm.end().expect("the corpus is valid");
+    let rust = &region[code.offset..code.offset + code.length];
+
+    let mut program = String::from(
+        "#define QJV_MOST_FIXUPS 4096\n#include <quaject/vcode.h>\n#include <stdio.h>\n\
+         static float real32(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }\n\
+         static double real64(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }\n",
+    );
+    let _ = writeln!(program, "static uint8_t bytes[{LENGTH}];\nstatic qjv_function f;\n");
+    // In parts, because compilers take long over long functions.
+    let lines: Vec<&str> = calls.lines().collect();
+    let parts: Vec<String> = lines.chunks(50).map(|chunk| chunk.join("\n")).collect();
+    for (index, part) in parts.iter().enumerate() {
+        let _ = writeln!(
+            program,
+            "static void part{index}(qjv_asm *at, v_label label) {{\n    qjv_asm a = *at; (void)label;\n{part}\n    *at = a;\n}}"
+        );
+    }
+    let _ = writeln!(
+        program,
+        "int main(void) {{\n    qjv_region region = {{bytes, {ADDRESS}, sizeof bytes}};\n    qjv_asm a; v_reg p; v_label label;\n\
+         \x20   qjv_begin(&a, &f, region, \"%p\", &p, QJV_CALLS);\n    label = qjv_label(&a);"
+    );
+    for index in 0..parts.len() {
+        let _ = writeln!(program, "    part{index}(&a, label);");
+    }
+    program.push_str(
+        "    qjv_bind(&a, label);\n    qjv_retv(&a);\n    void *entry = qjv_end(&a);\n\
+         \x20   if (!entry) { fprintf(stderr, \"error %d\\n\", f.error); return 1; }\n\
+         \x20   uint8_t *at = bytes + ((uintptr_t)entry - f.execute);\n\
+         \x20   return fwrite(at, 1, (size_t)(f.end - at), stdout) == 0;\n}\n",
+    );
+    let folder = scratch_folder(tools.prefix, "c");
+    let (source, binary) = (folder.join("corpus.c"), folder.join("corpus"));
+    std::fs::write(&source, &program).expect("test files can be written");
+    let mut command = Command::new(compiler(tools));
+    command.args(["-std=c11", "-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I"]);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary).arg(&source);
+    if tools.library.is_none() {
+        command.arg("-static");
+    }
+    let output = command.output().expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut command = match tools.qemu {
+        Some(qemu) => {
+            let mut command = Command::new(qemu);
+            if let Some(library) = tools.library {
+                command.env("QEMU_LD_PREFIX", library);
+            }
+            command.arg(&binary);
+            command
+        }
+        None => Command::new(&binary),
+    };
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{}: {}", M::NAME, String::from_utf8_lossy(&output.stderr));
+    let c = &output.stdout;
+    if let Some(at) = rust.iter().zip(c).position(|(rust, c)| rust != c) {
+        let show = |bytes: &[u8]| format!("{:02x?}", &bytes[at & !3..(at + 16).min(bytes.len())]);
+        panic!("{}: byte {at} of {} differs: Rust {}, C {}", M::NAME, rust.len(), show(rust), show(c));
+    }
+    assert_eq!(rust.len(), c.len(), "{}: the lengths differ", M::NAME);
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
