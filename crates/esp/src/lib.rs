@@ -11,7 +11,7 @@ pub use graph::graph;
 pub use quaject_esp_syntax::check::Loader;
 
 use quaject_esp_gen::c;
-use quaject_esp_ir::{ir, lower, text};
+use quaject_esp_ir::{ir, lower, text, verify};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::hir;
@@ -110,6 +110,10 @@ pub fn compile(source: Source, loader: &mut dyn Loader, emit: &Emit) -> Compiled
     let Checked { sources, diagnostics, program } = check(source, loader);
     let Some(program) = program else { return Compiled { sources, diagnostics, outputs: None } };
     let ir = lower::lower(&program, &sources);
+    if cfg!(debug_assertions) {
+        let errors = verify::verify(&ir);
+        assert!(errors.is_empty(), "lowering makes well-formed programs: {errors:?}");
+    }
     let emitted = match emit {
         Emit::Ir => Emitted::Nothing,
         Emit::IrText => Emitted::IrText(text::print(&ir)),
