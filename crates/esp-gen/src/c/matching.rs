@@ -610,9 +610,11 @@ pub(crate) enum Source {
 pub(crate) fn ready_message(code: &mut Code<'_, '_>, end: End, parts: &[Passed], to: &str, source: Source) {
     let parked: BTreeSet<usize> = code.plan.parked_payload(end).into_iter().map(|(index, _)| index).collect();
     let mut moved = 0u64;
+    let mut holds_boxes = false;
     for (index, part) in parts.iter().enumerate() {
         let value = code.operand(&part.operand, Location::default());
         let boxes = has_boxes(code.types(), value.ty);
+        holds_boxes |= boxes;
         if part.transfer == Transfer::Move && boxes {
             moved |= 1 << index;
         }
@@ -625,7 +627,7 @@ pub(crate) fn ready_message(code: &mut Code<'_, '_>, end: End, parts: &[Passed],
         };
         line!(code, "{to}v{index} = {}{text};", if by_value { "" } else { "&" });
     }
-    if parts.iter().any(|part| passes_boxes(code, part)) {
+    if holds_boxes {
         line!(code, "{to}moved = {moved}u;");
     }
 }
