@@ -43,7 +43,8 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
     steps.run("tests", || succeed(&mut test(&["--lib", "--bins", "--tests", "--examples"])))?;
     steps.run("documentation tests", || succeed(&mut test(&["--doc"])))?;
     if suite == Suite::Full {
-        let first_command = ["run", "--release", "--", "run", "examples/words.esp", "--bind", "inputC=bytes:README.md"];
+        let first_command =
+            ["run", "--release", "--", "run", "examples/words.esp", "--bind", "inputC=bytes:LICENSE-MIT"];
         steps.run("release build and the README's first command", || succeed(&mut cargo(&first_command)))?;
     }
     Ok(())

@@ -1,0 +1,48 @@
+//! The programs of `examples/`: `qj check` accepts every one, and those that lie beside an expected output give it on
+//! every engine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use quaject_test_support::tool;
+
+fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("examples are readable") {
+        let path = entry.expect("examples are readable").path();
+        if path.is_dir() {
+            programs(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "esp") {
+            found.push(path);
+        }
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+#[test]
+fn every_example_with_an_expected_output_gives_it() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    command.args(["test", "--engine", "interp"]).arg(examples());
+    if tool(&["cc"]).is_some() {
+        command.args(["--engine", "c"]);
+    }
+    let output = command.output().expect("cargo built qj");
+    let (report, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{report}{complaint}");
+}
+
+#[test]
+fn every_example_checks() {
+    let mut found = Vec::new();
+    programs(&examples(), &mut found);
+    assert!(found.len() > 5, "the examples have moved");
+    for program in found {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_qj")).arg("check").arg(&program).output().expect("cargo built qj");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}:\n{complaint}", program.display());
+    }
+}

@@ -1,0 +1,232 @@
+//! Whatever bytes `qj` is given, it ends: with diagnostics and status 1, or done. Never a panic, a hang, more memory
+//! than 100 times the input and 50 MB, or half a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use quaject_test_support::Effort;
+use wait4::Wait4;
+
+/// Seconds after which a run counts as hanging.
+const PATIENCE: &str = "20";
+
+/// How a run ended.
+struct End {
+    status: Option<i32>,
+    peak_bytes: u64,
+    complaint: String,
+}
+
+/// Runs `qj` with standard input closed and its output thrown away.
+fn qj(arguments: &[&str], file: &Path) -> End {
+    let complaints = tempfile::tempfile().expect("the machine has room for a file");
+    let writer = complaints.try_clone().expect("a file can be shared");
+    let mut command = Command::new("timeout");
+    command.arg(PATIENCE).arg(env!("CARGO_BIN_EXE_qj")).args(arguments).arg(file);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).spawn().expect("timeout starts");
+    let used = child.wait4().expect("the child can be waited for");
+    End { status: used.status.code(), peak_bytes: used.rusage.maxrss, complaint: text_of(complaints) }
+}
+
+fn text_of(mut file: fs::File) -> String {
+    use std::io::{Read, Seek};
+    let mut bytes = Vec::new();
+    file.rewind().expect("files can be rewound");
+    // The first screen is enough to see what went wrong.
+    file.take(4000).read_to_end(&mut bytes).expect("files can be read");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn assert_bears(name: &str, command: &str, end: &End, input_bytes: usize) {
+    let End { status, peak_bytes, complaint } = end;
+    assert!(matches!(status, Some(0 | 1)), "{name}: `qj {command}` ended with {status:?}\n{complaint}");
+    assert!(!complaint.contains("panicked"), "{name}: `qj {command}` panics\n{complaint}");
+    let allowed = 100 * input_bytes as u64 + 50_000_000;
+    assert!(*peak_bytes <= allowed, "{name}: `qj {command}` takes {peak_bytes} bytes; {allowed} are allowed");
+}
+
+/// Tries `check`, `fmt` and, if the program is wrong, `run`. A right program may run for ever, and is entitled to.
+fn try_all(folder: &Path, name: &str, input: &[u8]) {
+    let file = folder.join(format!("{}.esp", name.replace(' ', "-")));
+    fs::write(&file, input).expect("the scratch folder is ours");
+    let check = qj(&["check"], &file);
+    assert_bears(name, "check", &check, input.len());
+    if check.status == Some(1) {
+        let run = qj(&["run"], &file);
+        assert_bears(name, "run", &run, input.len());
+        assert_eq!(run.status, Some(1), "{name}: `qj run` runs what `qj check` refuses");
+    }
+    assert_bears(name, "fmt", &qj(&["fmt"], &file), input.len());
+    let formatted = fs::read(&file).expect("`qj fmt` keeps the file");
+    // The byte order mark is white space too, of a sort.
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    let words = |bytes: &[u8]| bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+    assert_eq!(words(&formatted), words(input), "{name}: `qj fmt` loses or invents text");
+    fs::remove_file(&file).expect("the scratch folder is ours");
+}
+
+fn repeated(before: &str, part: &str, times: usize, after: &str) -> Vec<u8> {
+    [before, &part.repeat(times), after].concat().into_bytes()
+}
+
+/// Inputs made to break something, each with its name.
+fn hostile() -> Vec<(&'static str, Vec<u8>)> {
+    const DEEP: usize = 100_000;
+    let in_process = |part: &str| repeated("process p { ", part, DEEP, "");
+    let mut inputs = vec![
+        ("empty", vec![]),
+        ("zeros", vec![0; 1000]),
+        ("every byte", (0..=255).cycle().take(10_000).collect()),
+        ("invalid utf8", b"process p { var \xff\xfe = \"\xc3\x28\"; }".to_vec()),
+        ("byte order mark", b"\xef\xbb\xbfchannel c(int);".to_vec()),
+        ("carriage returns", b"channel c(int);\r\nprocess p { in(c, $n); }\r".to_vec()),
+        ("open string", repeated("const A = \"", "x", 1_000_000, "")),
+        ("open comment", repeated("/*", "* /", 300_000, "")),
+        ("open character", b"const A = '".to_vec()),
+        ("long name", repeated("const ", "a", 1_000_000, " = 1;")),
+        ("long number", repeated("const A = ", "9", 1_000_000, ";")),
+        ("long hex number", repeated("const A = 0x", "f", 1_000_000, ";")),
+        ("deep parentheses", repeated("const A = ", "(", DEEP, "")),
+        ("closed parentheses", [repeated("const A = ", "(", DEEP, "1"), repeated("", ")", DEEP, ";")].concat()),
+        ("deep negation", repeated("const A = ", "-", DEEP, "1;")),
+        ("deep conditional", repeated("const A = ", "1 ? 1 : ", DEEP, "1;")),
+        ("long sum", repeated("const A = 1", " + 1", DEEP, ";")),
+        ("deep tags", repeated("const A = ", "t |> ", DEEP, "1;")),
+        ("deep blocks", in_process("{")),
+        ("deep ifs", in_process("if (1) ")),
+        ("deep elses", in_process("if (1) yield; else ")),
+        ("deep whiles", in_process("while { ")),
+        ("deep alts", in_process("alt { in(c) { ")),
+        ("deep matches", in_process("match 1 { _ => ")),
+        ("deep patterns", in_process("in(c, { ")),
+        ("deep array type", repeated("type t = ", "array[2] of ", DEEP, "int;")),
+        ("deep record type", repeated("type t = ", "record { a: ", DEEP, "")),
+        ("deep fast path", repeated("fastpath f { process p { statement c; start c; follows ", "(", DEEP, "")),
+        ("many channels", (0..20_000).flat_map(|n| format!("channel c{n}(int);\n").into_bytes()).collect()),
+        ("many errors", repeated("", "process { in(; } }\n", 20_000, "")),
+        ("a name many times", repeated("", "channel c(int);\n", 20_000, "")),
+        ("type of itself", b"type a = record { b: b }; type b = array[2] of a; channel c: a;".to_vec()),
+        ("huge array", b"process p { var a: #array of u64 = #[0; 4000000000]; a[1] = 1; }".to_vec()),
+        ("huge bytes", b"channel c: bytes[<=4000000000] external out; process p { in(c, $b); }".to_vec()),
+        ("huge array of arrays", b"type a = array[65536] of array[65536] of u64; channel c: a external out;".to_vec()),
+        ("many replicas", b"channel c(int) external out; process p[4000000000] { }".to_vec()),
+        ("huge pool", b"type a = array[1000] of int; pool a 4000000000; process p { }".to_vec()),
+        ("huge constant", b"const A = 1 << 4000000000; const B = 9223372036854775807 * 9223372036854775807;".to_vec()),
+        ("divided constant", b"const A = 1 / 0; const B = -9223372036854775808 / -1;".to_vec()),
+        ("many witnesses", many_witnesses()),
+    ];
+    inputs.push(("doubling types", doubling_types()));
+    inputs
+}
+
+/// Sizes double with each line: 2^200 bytes in 200 lines.
+fn doubling_types() -> Vec<u8> {
+    let mut text = String::from("type t0 = u64;\n");
+    for n in 1..200 {
+        text += &format!("type t{n} = record {{ a: t{}, b: t{} }};\n", n - 1, n - 1);
+    }
+    text += "channel c: t199 external out;\nprocess p { in(c, $v); }\n";
+    text.into_bytes()
+}
+
+/// A match over a record of 40 booleans, in which a naive search for the missing case visits 2^40.
+fn many_witnesses() -> Vec<u8> {
+    let fields: Vec<String> = (0..40).map(|n| format!("f{n}: bool")).collect();
+    let mut text = format!("type t = record {{ {} }};\nchannel c: t external out;\n", fields.join(", "));
+    text += "process p { in(c, $v); match v {\n";
+    for row in 0..40 {
+        let cells: Vec<&str> = (0..40).map(|n| if n == row { "true" } else { "_" }).collect();
+        text += &format!("{{ {} }} => {{ }}\n", cells.join(", "));
+    }
+    text += "} }\n";
+    text.into_bytes()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("the scratch folder is ours");
+    folder
+}
+
+#[test]
+fn hostile_programs_end() {
+    let folder = scratch("hostile");
+    for (name, input) in hostile() {
+        try_all(&folder, name, &input);
+    }
+}
+
+#[test]
+fn programs_that_cannot_be_read_are_an_error() {
+    let folder = scratch("unreadable");
+    for command in ["check", "run", "fmt"] {
+        for path in [folder.clone(), folder.join("missing.esp")] {
+            let end = qj(&[command], &path);
+            assert_bears("a path that is no file", command, &end, 0);
+            assert_eq!(end.status, Some(1), "`qj {command} {}`\n{}", path.display(), end.complaint);
+        }
+    }
+}
+
+/// `qj ... | head -1`: the reader leaves. That is no reason for a backtrace.
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = scratch("pipe");
+    let program = folder.join("numbers.esp");
+    let text = "channel c(int) external in;\nprocess p { for n in 0..1000000 { out(c, n); } }\n";
+    fs::write(&program, text).expect("the scratch folder is ours");
+    let line = format!("timeout {PATIENCE} {} run {} | head -1", env!("CARGO_BIN_EXE_qj"), program.display());
+    let output = Command::new("sh").args(["-c", &line]).output().expect("sh starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(!complaint.contains("panicked"), "{complaint}");
+}
+
+/// A small deterministic source of numbers (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bound = u64::try_from(bound).expect("sizes fit 64 bits");
+        usize::try_from((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound).expect("below a size")
+    }
+}
+
+/// A program with a few pieces cut, copied from elsewhere, or overwritten.
+fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..=random.below(4) {
+        let from = random.below(bytes.len() + 1);
+        let to = (from + random.below(40)).min(bytes.len());
+        let source = random.below(original.len() - 1);
+        let piece = &original[source..(source + random.below(40)).min(original.len())];
+        match random.below(4) {
+            0 => drop(bytes.drain(from..to)),
+            1 => drop(bytes.splice(from..to, piece.iter().copied())),
+            2 => drop(bytes.splice(from..from, piece.iter().copied())),
+            _ => {
+                if let Some(byte) = bytes.get_mut(from) {
+                    *byte = u8::try_from(random.below(256)).expect("below 256");
+                }
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn damaged_programs_end() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let originals = ["words.esp", "sieve.esp", "filters/program4.esp", "vmmc-send/figure2.esp"]
+        .map(|name| fs::read(examples.join(name)).expect("the example is part of the repository"));
+    let folder = scratch("damaged");
+    let mut random = Random(1);
+    for number in 0..Effort::wanted().pick(50, 600, 100_000) {
+        let input = mutated(&originals[number % originals.len()], &mut random);
+        try_all(&folder, &format!("damaged {number}"), &input);
+    }
+}
