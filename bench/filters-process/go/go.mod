@@ -1,0 +1,3 @@
+module filters
+
+go 1.21

@@ -1,0 +1,156 @@
+//! Compiles the filter programs, runs them beside their peers in turn, and prints what a byte costs.
+//! Arguments: the programs to measure, 1 to 4; without any, all.
+
+use quaject_bench_filters_process::{LENGTH, expected};
+use quaject_bench_harness::{instructions, median};
+use quaject_esp_gen::c::{LineMarks, Options, Style, generate};
+use quaject_esp_ir::lower::lower;
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const RUNS: usize = 11;
+
+/// One way to run the filters.
+struct Contender {
+    name: &'static str,
+    /// By program: the command, without the number of times.
+    command: Box<dyn Fn(u32) -> Command>,
+    /// How often it reads the array in a timed run: enough for some milliseconds.
+    times: u32,
+    seconds: Vec<f64>,
+}
+
+struct Files(PathBuf);
+
+impl Loader for Files {
+    fn load(&mut self, path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        let bytes = std::fs::read(self.0.join(path)).map_err(|error| error.to_string())?;
+        Ok((path.to_string(), bytes))
+    }
+}
+
+/// Translates a program to C.
+fn translate(source: &Path, directory: &Path) -> Result<(), Box<dyn Error>> {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("program.esp", std::fs::read_to_string(source)?));
+    let folder = source.parent().ok_or("a source lies in a folder")?.to_path_buf();
+    let analysis = analyze(&mut sources, root, &mut Files(folder));
+    let program = analysis.program.ok_or_else(|| format!("{}: {:?}", source.display(), analysis.diagnostics))?;
+    let options = Options { style: Style::SansIo, lines: LineMarks::None, ..Options::default() };
+    let output = generate(&lower(&program, &sources), &options);
+    std::fs::create_dir_all(directory.join("quaject"))?;
+    std::fs::write(directory.join("program.c"), output.source)?;
+    std::fs::write(directory.join("program.h"), output.header)?;
+    std::fs::write(directory.join("quaject/esp.h"), quaject_esp_gen::RUNTIME_HEADER)?;
+    Ok(())
+}
+
+fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    if command.status()?.success() { Ok(()) } else { Err(format!("{command:?} failed").into()) }
+}
+
+/// Runs a contender once: nanoseconds per byte, and its result.
+fn run(mut command: Command, times: u32) -> Result<(f64, String), Box<dyn Error>> {
+    let output = command.arg(times.to_string()).output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", output.status).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let (nanoseconds, result) = text.split_once('\n').ok_or("a contender prints two lines")?;
+    Ok((nanoseconds.parse()?, result.trim().to_string()))
+}
+
+/// Instructions per byte, from two runs of different length.
+fn instructions_per_byte(contender: &Contender, program: u32, directory: &Path) -> Option<f64> {
+    let count = |times: u32| {
+        let mut command = (contender.command)(program);
+        command.arg(times.to_string());
+        instructions(&command, None, directory)
+    };
+    Some((count(6)? as f64 - count(1)? as f64) / (5.0 * LENGTH as f64))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut programs: Vec<u32> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
+    programs.retain(|program| (1..=4).contains(program));
+    if programs.is_empty() {
+        programs = vec![1, 2, 3, 4];
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directory = tempfile::tempdir()?;
+    let place = directory.path().to_path_buf();
+    for program in programs.iter().copied() {
+        let folder = place.join(format!("program{program}"));
+        translate(&here.join(format!("esp/program{program}.esp")), &folder)?;
+        for compiler in ["gcc", "clang"] {
+            let mut command = Command::new(compiler);
+            command.args(["-std=c99", "-O2", "-I."]).arg("-o").arg(compiler).arg("program.c").arg(here.join("main.c"));
+            succeed(command.current_dir(&folder))?;
+        }
+    }
+    succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")))?;
+    // The peer at its best: link-time optimisation makes it about 1.5 times faster.
+    let peers = std::env::current_exe()?.with_file_name("peers");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--target-dir"]).arg(&peers);
+    cargo.env("CARGO_PROFILE_RELEASE_LTO", "fat").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+    succeed(cargo.env("CARGO_PROFILE_RELEASE_PANIC", "abort").current_dir(here))?;
+    let embassy = peers.join("release/embassy");
+
+    let generated = |compiler: &'static str| {
+        let place = place.clone();
+        Box::new(move |program: u32| Command::new(place.join(format!("program{program}/{compiler}"))))
+    };
+    let go = place.join("go");
+    let peer = |path: PathBuf| {
+        Box::new(move |program: u32| {
+            let mut command = Command::new(&path);
+            command.arg(program.to_string());
+            command
+        })
+    };
+    let mut contenders = [
+        Contender { name: "ESP, gcc -O2", command: generated("gcc"), times: 300, seconds: Vec::new() },
+        Contender { name: "ESP, clang -O2", command: generated("clang"), times: 300, seconds: Vec::new() },
+        Contender { name: "embassy-sync, capacity 1", command: peer(embassy), times: 100, seconds: Vec::new() },
+        Contender { name: "Go, unbuffered", command: peer(go), times: 3, seconds: Vec::new() },
+    ];
+    println!("nanoseconds per input byte: median of {RUNS} runs in turn (min .. max); x: ratio to the first row");
+    for program in programs {
+        for contender in &mut contenders {
+            contender.seconds.clear();
+            for times in [1, 7] {
+                let (_, result) = run((contender.command)(program), times)?;
+                if result != expected(program, times) {
+                    return Err(format!("{}: program {program} gives {result}", contender.name).into());
+                }
+            }
+        }
+        for _ in 0..RUNS {
+            for contender in &mut contenders {
+                let (nanoseconds, _) = run((contender.command)(program), contender.times)?;
+                contender.seconds.push(nanoseconds);
+            }
+        }
+        println!("program {program}");
+        let first = median(&contenders[0].seconds);
+        for contender in &contenders {
+            let least = contender.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = contender.seconds.iter().copied().fold(0.0, f64::max);
+            let middle = median(&contender.seconds);
+            let counted = match instructions_per_byte(contender, program, &place) {
+                Some(count) => format!("{count:.0} instructions"),
+                None => "-".to_string(),
+            };
+            println!(
+                "  {:<26} {middle:>9.2} ({least:.2} .. {most:.2}) x {:>7.2}   {counted}",
+                contender.name,
+                middle / first
+            );
+        }
+    }
+    Ok(())
+}
