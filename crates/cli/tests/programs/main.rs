@@ -1,0 +1,72 @@
+//! Real programs on every engine, held against implementations that share no code with them: Go's channel tests
+//! against the results Go's own tests demand, the protocol programs against libraries of the registries.
+
+mod filters;
+mod go_chan;
+mod hdlc;
+mod line_editor;
+mod modbus;
+
+use quaject_test_support::tool;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The engines of `qj run` that this machine can use.
+fn engines() -> Vec<&'static str> {
+    let mut engines = vec!["interp"];
+    engines.extend(tool(&["cc"]).map(|_| "c"));
+    engines
+}
+
+/// A path of the repository.
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// Runs `qj run` on a program of the repository with `input` on standard input. The input is a file and the clock
+/// moves only when the program rests, so that a slow machine does not look like silence on a line.
+fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output {
+    let mut file = tempfile::tempfile().expect("a temporary file");
+    file.write_all(input).and_then(|()| file.rewind()).expect("the temporary file is writable");
+    Command::new(env!("CARGO_BIN_EXE_qj"))
+        .args(["run", "--clock", "virtual", "--engine", engine])
+        .arg(repository(program))
+        .args(arguments)
+        .stdin(Stdio::from(file))
+        .output()
+        .expect("cargo built qj")
+}
+
+/// Runs a program that must end with status 0 and returns its standard output.
+fn run_well(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let output = run(engine, program, arguments, input);
+    assert!(
+        output.status.success(),
+        "{program} on engine {engine} ended with {}:\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// A small deterministic source of test data (xorshift64*, Vigna 2016).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 11) % bound
+    }
+
+    fn byte(&mut self) -> u8 {
+        (self.next() >> 56) as u8
+    }
+}
