@@ -123,7 +123,8 @@ fn main() -> ExitCode {
         return if done.is_some() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
     println!("{:<24} {:>12} {:>10}", "variant", "instructions", "ns");
-    for (variant, operations) in VARIANTS {
+    let wanted = arguments.first().map_or("", String::as_str);
+    for (variant, operations) in VARIANTS.iter().filter(|(variant, _)| variant.contains(wanted)) {
         let (few, many) = (10, 110);
         let instructions = match (count(variant, few), count(variant, many)) {
             (Some(few_count), Some(many_count)) => {

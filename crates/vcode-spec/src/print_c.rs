@@ -214,11 +214,9 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let parameter = if name == "return" { "" } else { ", int64_t i" };
-        let _ = writeln!(
-            out,
-            "QJV_OUTLINE void qjv_{name}(qjv_asm *c{parameter}) {{\n    qjv_space(c, {});",
-            body.max_bytes
-        );
+        let linkage = if name == "return" { "QJV_INLINE" } else { "QJV_OUTLINE" };
+        let _ =
+            writeln!(out, "{linkage} void qjv_{name}(qjv_asm *c{parameter}) {{\n    qjv_space(c, {});", body.max_bytes);
         out.push_str(&print(machine, &op, row, "c->ip").body(&body, 1));
         out.push_str("}\n\n");
     }

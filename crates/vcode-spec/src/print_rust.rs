@@ -226,7 +226,7 @@ fn machine_impl(out: &mut String, machine: &Machine, marker: &str) -> Result<(),
         let print = print(machine, &portable, row, "c.cursor", "c");
         let parameter = if op == "return" { "" } else { ", i: i64" };
         let name = if op == "return" { "return_" } else { op };
-        let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>{parameter}) {{");
+        let _ = writeln!(out, "    #[inline]\n    fn {name}(c: &mut Asm<'_, Self>{parameter}) {{");
         let _ = writeln!(out, "        c.space({});", body.max_bytes);
         out.push_str(&print.body(&body, 2));
         out.push_str("    }\n\n");

@@ -90,12 +90,14 @@ pub trait Abi {
     const PROLOGUE: usize;
 }
 
+#[inline(always)]
 fn next(list: &[u8], count: &mut u32) -> Option<u8> {
     let number = list.get(*count as usize).copied();
     *count += 1;
     number
 }
 
+#[inline(always)]
 fn stack(counters: &mut Counters) -> Place {
     let at = counters.stack;
     counters.stack += 8;
@@ -103,6 +105,7 @@ fn stack(counters: &mut Counters) -> Place {
 }
 
 /// Integers and floats have their own registers; then the stack (System V x86-64, AAPCS64).
+#[inline(always)]
 fn separate(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     let register = if ty.is_float() {
         next(float.args, &mut counters.float).map(Place::Float)
@@ -113,6 +116,7 @@ fn separate(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Pl
 }
 
 /// Like [`separate`], but floats that find no floating register use integer registers (RISC-V).
+#[inline(always)]
 fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     if ty.is_float()
         && let Some(number) = next(float.args, &mut counters.float)
@@ -123,12 +127,14 @@ fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type
 }
 
 /// Position decides; integers and floats have a register each per position (Alpha).
+#[inline(always)]
 fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     let list = if ty.is_float() { float.args } else { int.args };
     next(list, &mut counters.int).map_or_else(|| stack(counters), if ty.is_float() { Place::Float } else { Place::Int })
 }
 
 /// Position decides, and every position has its place on the stack (SPARC V9).
+#[inline(always)]
 fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     let at = counters.stack;
     counters.stack += 8;
@@ -141,6 +147,7 @@ fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Pla
 }
 
 /// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones (MIPS o32).
+#[inline(always)]
 fn o32(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     let size = if ty == Type::D { 8 } else { 4 };
     let at = counters.stack.next_multiple_of(size);

@@ -87,7 +87,7 @@ pub(crate) struct Pool<T> {
 }
 
 impl<T: Copy> Pool<T> {
-    #[inline]
+    #[inline(always)]
     fn new(storage: &mut [MaybeUninit<T>]) -> Self {
         Pool { first: storage.as_mut_ptr().cast(), room: storage.len() as u32, count: 0 }
     }
@@ -195,7 +195,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&mut self, region: &Region<'_>, convention: &'static Convention) -> &mut Function {
         self.function.write(Function {
             start: region.write,
@@ -266,7 +266,7 @@ impl Function {
         (self.start, self.limit as usize - self.start as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn refer<M: Machine>(&mut self, site: *mut u8, kind: u8, label: Label) {
         let site = self.at(site);
         match self.labels.get(label.0) {
@@ -280,7 +280,7 @@ impl Function {
     }
 
     /// Writes the distance to `target` into the instruction at `site`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn patch<M: Machine>(&mut self, site: u32, kind: u8, target: u32) {
         let bytes = self.start.wrapping_add(site as usize).cast::<[u8; 4]>();
         // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
@@ -322,7 +322,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     }
 
     /// Makes a label, not bound yet.
-    #[inline]
+    #[inline(always)]
     pub fn label(&mut self) -> Label {
         match self.f.labels.push(UNBOUND) {
             Some(index) => Label(index),
@@ -334,7 +334,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     }
 
     /// Binds a label to the next instruction.
-    #[inline]
+    #[inline(always)]
     pub fn bind(&mut self, label: Label) {
         let at = self.f.at(self.cursor.ip);
         self.f.last_bound = at;
@@ -360,7 +360,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     ///
     /// # Errors
     /// [`Error::Registers`] when all are taken. This error does not stick: the client may keep the value in a local.
-    #[inline]
+    #[inline(always)]
     pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
         let f = &mut *self.f;
         let taken = f.int.take(&f.convention.int, class, f.leaf).ok_or(Error::Registers)?;
@@ -423,7 +423,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     }
 
     /// Notes that the instruction at `site` refers to a label.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label) {
         self.f.refer::<M>(site, kind, label);
     }

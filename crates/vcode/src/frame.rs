@@ -16,7 +16,7 @@
 use core::marker::PhantomData;
 
 use crate::abi::{Convention, Counters, Place, Scratch};
-use crate::asm::{Asm, Code, Label, Region, Workspace};
+use crate::asm::{Asm, Code, Function, Label, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
@@ -86,6 +86,9 @@ impl Local {
     }
 }
 
+/// The least room for instructions that a function begins with.
+const LEAST_BODY: usize = 64;
+
 /// The most bytes of locals in a frame.
 const MOST_LOCALS: u32 = 1 << 20;
 
@@ -98,7 +101,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// # Errors
     /// [`Error::Signature`], [`Error::Arguments`] if `params` has not the length of the signature, [`Error::Overflow`]
     /// if the region cannot even hold a prologue, [`Error::Registers`] if there are more parameters than registers.
-    #[inline]
+    #[inline(always)]
     pub fn begin<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
         workspace: &'a mut Workspace<M, L, F, C>,
@@ -113,7 +116,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     ///
     /// # Errors
     /// Those of [`Asm::begin`].
-    #[inline]
+    #[inline(always)]
     pub fn begin_with<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
         workspace: &'a mut Workspace<M, L, F, C>,
@@ -122,7 +125,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         kind: Kind,
         convention: &'static Convention,
     ) -> Result<Self, Error> {
-        if region.length < M::PROLOGUE + 64 + SLACK {
+        if region.length < M::PROLOGUE + LEAST_BODY + SLACK {
             return Err(Error::Overflow);
         }
         let f = workspace.open(&region, convention);
@@ -131,12 +134,13 @@ impl<'a, M: Machine> Asm<'a, M> {
         f.float.free = convention.float.all;
         f.body = f.start.wrapping_add(M::PROLOGUE);
         let cursor = Cursor { ip: f.body };
-        let mut asm = Asm { cursor, left: 0, f, machine: PhantomData };
+        // The check above promises this much; more is looked up when it is used.
+        let mut asm = Asm { cursor, left: LEAST_BODY, f, machine: PhantomData };
         asm.parameters(signature.into(), params)?;
         Ok(asm)
     }
 
-    #[inline]
+    #[inline(always)]
     fn parameters(&mut self, signature: Signature<'_>, params: &mut [Param<M>]) -> Result<(), Error> {
         let convention = self.f.convention;
         let mut counters = Counters::default();
@@ -322,24 +326,62 @@ impl<'a, M: Machine> Asm<'a, M> {
     ///
     /// # Errors
     /// The first error since [`Asm::begin`].
-    #[inline]
+    #[inline(always)]
     pub fn end(mut self) -> Result<Code, Error> {
+        // The common small function: no frame, no constants, one return, which is last.
         let f = &mut *self.f;
-        let framed = f.int.touched | f.float.touched != 0
+        let ip = f.at(self.cursor.ip);
+        if !self.is_framed()
+            && self.f.error.is_none()
+            && self.f.constants.len() == 0
+            && self.f.fixups.len() == 1
+            && self.ends_in_jump(ip)
+        {
+            self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
+            M::return_(&mut self);
+            let f = &*self.f;
+            let entry = f.at(f.body);
+            let length = f.at(self.cursor.ip).wrapping_sub(entry) as usize;
+            let entry_address = f.execute.wrapping_add(entry as usize);
+            synchronise(entry_address, length);
+            return Ok(Code { entry: entry_address, offset: entry as usize, length, instructions: length });
+        }
+        Self::end_in_general(self.f, self.cursor, self.left)
+    }
+
+    /// Whether the function needs a prologue and an epilogue.
+    #[inline(always)]
+    fn is_framed(&self) -> bool {
+        let f = &*self.f;
+        f.int.touched | f.float.touched != 0
             || f.calls
             || f.incoming
             || f.locals != 0
-            || f.convention.scratch == Scratch::Preserved;
+            || f.convention.scratch == Scratch::Preserved
+    }
+
+    /// Whether the last instruction is a jump to the epilogue, and nothing else comes to what follows it.
+    #[inline(always)]
+    fn ends_in_jump(&self, ip: u32) -> bool {
+        let f = &*self.f;
+        f.last_bound != ip && f.fixups.last().is_some_and(|last| last.label == Label::EPILOGUE.0 && last.site + 4 == ip)
+    }
+
+    #[inline(never)]
+    fn end_in_general(f: &mut Function, cursor: Cursor, left: usize) -> Result<Code, Error> {
+        let mut asm = Asm::<M> { cursor, left, f, machine: PhantomData };
+        asm.finish()
+    }
+
+    fn finish(&mut self) -> Result<Code, Error> {
+        let framed = self.is_framed();
+        let ip = self.f.at(self.cursor.ip);
         // A jump to the epilogue right before the epilogue is no jump.
-        let ip = f.at(self.cursor.ip);
-        if let Some(last) = f.fixups.last()
-            && last.label == Label::EPILOGUE.0
-            && last.site + 4 == ip
-            && f.last_bound != ip
-        {
-            f.fixups.pop();
+        if self.ends_in_jump(ip) {
+            self.f.fixups.pop();
             self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
         }
+        let f = &mut *self.f;
         // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
         let ends_in_return = M::DELAY_SLOTS
             && f.last_bound != ip
@@ -349,18 +391,17 @@ impl<'a, M: Machine> Asm<'a, M> {
             self.frame()
         } else {
             if !ends_in_return {
-                M::return_(&mut self);
+                M::return_(self);
                 if M::DELAY_SLOTS {
-                    M::nop(&mut self);
+                    M::nop(self);
                 }
             }
             self.f.at(self.f.body)
         };
         let end = self.f.at(self.cursor.ip);
-        if self.f.constants.len() != 0 {
-            self.place_constants();
+        if self.f.constants.len() | self.f.fixups.len() != 0 {
+            self.resolve(framed, epilogue);
         }
-        self.resolve(framed, epilogue);
         let f = &mut *self.f;
         if let Some(error) = f.error {
             return Err(error);
@@ -376,8 +417,12 @@ impl<'a, M: Machine> Asm<'a, M> {
         })
     }
 
-    #[inline]
+    /// Places the constants, and writes into every waiting instruction where its label is.
+    #[inline(never)]
     fn resolve(&mut self, framed: bool, epilogue: u32) {
+        if self.f.constants.len() != 0 {
+            self.place_constants();
+        }
         for index in 0..self.f.fixups.len() {
             let Some(fixup) = self.f.fixups.get(index) else { break };
             if fixup.label == Label::EPILOGUE.0 {

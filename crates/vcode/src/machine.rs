@@ -23,12 +23,14 @@ pub struct Lists {
     pub args: &'static [u8],
     /// All that can be handed out.
     pub(crate) all: Set,
+    /// Those in `saved`.
+    pub(crate) preserved: Set,
 }
 
 impl Lists {
     /// Lists of registers by number, below 64.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
-        Lists { temp, saved, args, all: set_of(temp) | set_of(saved) }
+        Lists { temp, saved, args, all: set_of(temp) | set_of(saved), preserved: set_of(saved) }
     }
 }
 

@@ -45,20 +45,20 @@ pub(crate) struct Taken {
 }
 
 impl File {
+    #[inline(always)]
     fn first_free(&self, list: &[u8]) -> Option<u8> {
         list.iter().copied().find(|number| self.free & (1 << number) != 0)
     }
 
     /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
+    #[inline(always)]
     pub(crate) fn take(&mut self, lists: &Lists, class: Class, leaf: bool) -> Option<Taken> {
         let temporary_first = class == Class::Temporary || leaf;
         let (first, second) = if temporary_first { (lists.temp, lists.saved) } else { (lists.saved, lists.temp) };
         let number = self.first_free(first).or_else(|| self.first_free(second))?;
         self.free &= !(1 << number);
-        let saved = lists.saved.contains(&number);
-        if saved {
-            self.touched |= 1 << number;
-        }
+        let saved = lists.preserved & (1 << number) != 0;
+        self.touched |= lists.preserved & (1 << number);
         let stands_in = class == Class::Persistent && !leaf && !saved;
         if stands_in {
             self.standing |= 1 << number;
@@ -72,9 +72,7 @@ impl File {
             return false;
         }
         self.free &= !(1 << number);
-        if lists.saved.contains(&number) {
-            self.touched |= 1 << number;
-        }
+        self.touched |= lists.preserved & (1 << number);
         true
     }
 

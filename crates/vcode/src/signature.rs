@@ -95,40 +95,50 @@ pub struct Types<'a> {
 impl Iterator for Types<'_> {
     type Item = Result<Type, Error>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some((first, rest)) = self.types.split_first() {
+        if let [first, rest @ ..] = self.types {
             self.types = rest;
             return Some(Ok(*first));
         }
-        let (letters, rest) = match *self.text {
+        if let [b'%', letter, rest @ ..] = self.text {
+            let ty = match letter {
+                b'i' => Type::I,
+                b'l' => Type::L,
+                b'p' => Type::P,
+                b'f' => Type::F,
+                b'd' => Type::D,
+                b'c' => Type::C,
+                b's' => Type::S,
+                _ => return self.unusual(),
+            };
+            self.text = rest;
+            return Some(Ok(ty));
+        }
+        if self.text.is_empty() { None } else { self.unusual() }
+    }
+}
+
+impl Types<'_> {
+    /// What the fast path of `next` leaves: unsigned types, blanks, errors.
+    #[inline(never)]
+    fn unusual(&mut self) -> Option<Result<Type, Error>> {
+        while let [b' ', rest @ ..] = self.text {
+            self.text = rest;
+        }
+        let (ty, rest) = match self.text {
             [] => return None,
-            [b'%', b'u', second @ (b'c' | b's' | b'l'), ref rest @ ..] => ([b'u', second], rest),
-            [b'%', letter, ref rest @ ..] => ([letter, 0], rest),
-            [b' ', ref rest @ ..] => {
-                self.text = rest;
-                return self.next();
-            }
-            _ => ([0, 0], &[][..]),
-        };
-        self.text = rest;
-        let ty = match letters {
-            [b'c', 0] => Type::C,
-            [b's', 0] => Type::S,
-            [b'i', 0] => Type::I,
-            [b'u', 0] => Type::U,
-            [b'l', 0] => Type::L,
-            [b'p', 0] => Type::P,
-            [b'f', 0] => Type::F,
-            [b'd', 0] => Type::D,
-            [b'u', b'c'] => Type::Uc,
-            [b'u', b's'] => Type::Us,
-            [b'u', b'l'] => Type::Ul,
+            [b'%', b'u', b'c', rest @ ..] => (Type::Uc, rest),
+            [b'%', b'u', b's', rest @ ..] => (Type::Us, rest),
+            [b'%', b'u', b'l', rest @ ..] => (Type::Ul, rest),
+            [b'%', b'u', rest @ ..] => (Type::U, rest),
+            [b'%', b'i' | b'l' | b'p' | b'f' | b'd' | b'c' | b's', ..] => return self.next(),
             _ => {
                 self.text = &[];
                 return Some(Err(Error::Signature));
             }
         };
+        self.text = rest;
         Some(Ok(ty))
     }
 }

@@ -196,6 +196,7 @@ impl Machine for Aarch64 {
     const FLOAT_RESULT: Float = Float::new(0);
     const LINK: Option<Reg> = Some(Reg::new(30));
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {
@@ -206,6 +207,7 @@ impl Machine for Aarch64 {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {
@@ -216,6 +218,7 @@ impl Machine for Aarch64 {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0xd65f03c0);

@@ -194,6 +194,7 @@ impl Machine for Alpha {
     const FLOAT_RESULT: Float = Float::new(0);
     const LINK: Option<Reg> = Some(Reg::new(26));
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i.wrapping_neg(), 16, 0) {
@@ -204,6 +205,7 @@ impl Machine for Alpha {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i, 16, 0) {
@@ -214,6 +216,7 @@ impl Machine for Alpha {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0x6bfa8001);

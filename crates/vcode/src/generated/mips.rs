@@ -156,6 +156,7 @@ impl Machine for Mips {
     const FLOAT_RESULT: Float = Float::new(0);
     const LINK: Option<Reg> = Some(Reg::new(31));
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
@@ -166,6 +167,7 @@ impl Machine for Mips {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(12);
         if fits_signed(i, 16, 0) {
@@ -176,6 +178,7 @@ impl Machine for Mips {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word_big(0x03e00008);

@@ -194,6 +194,7 @@ impl Machine for Riscv64 {
     const FLOAT_RESULT: Float = Float::new(10);
     const LINK: Option<Reg> = Some(Reg::new(1));
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
@@ -204,6 +205,7 @@ impl Machine for Riscv64 {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
         if fits_signed(i, 12, 0) {
@@ -214,6 +216,7 @@ impl Machine for Riscv64 {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0x00008067);

@@ -156,6 +156,7 @@ impl Machine for Sparc64 {
     const FLOAT_RESULT: Float = Float::new(0);
     const LINK: Option<Reg> = Some(Reg::new(15));
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i.wrapping_neg(), 13, 0) {
@@ -166,6 +167,7 @@ impl Machine for Sparc64 {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i, 13, 0) {
@@ -176,6 +178,7 @@ impl Machine for Sparc64 {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word_big(0x81c3e008);

@@ -141,6 +141,7 @@ impl Machine for X86_64 {
     const FLOAT_RESULT: Float = Float::new(0);
     const LINK: Option<Reg> = None;
 
+    #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(7);
         if fits_signed(i, 32, 0) {
@@ -150,6 +151,7 @@ impl Machine for X86_64 {
         }
     }
 
+    #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(7);
         if fits_signed(i, 32, 0) {
@@ -159,6 +161,7 @@ impl Machine for X86_64 {
         }
     }
 
+    #[inline]
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(1);
         c.cursor.bytes(0xc3, 1);

@@ -3017,7 +3017,7 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_return(qjv_asm *c) {
+QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, 0xd65f03c0u);
 }

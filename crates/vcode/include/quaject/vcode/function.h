@@ -213,7 +213,7 @@ QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const 
     f->error = QJV_OK;
     c->f = f;
     c->ip = f->body;
-    c->left = region.length - QJV_SLACK - QJV_PROLOGUE;
+    c->left = 64;
     if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
         /* No room for anything: the error is reported by qjv_end, and the code goes to a place nobody calls. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
@@ -221,7 +221,6 @@ QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const 
         f->start = nowhere;
         f->body = c->ip = nowhere + QJV_PROLOGUE;
         f->limit = nowhere + sizeof nowhere - QJV_SLACK;
-        c->left = 64;
     }
     for (;;) {
         char type = qjv_next_type(&text);
@@ -432,6 +431,21 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
 }
 
 /* Ends the function; its address, or null after an error, which is in f.error. */
-QJV_INLINE void *qjv_end(qjv_asm *c) { return qjv_end_at(c->f, c->ip, c->left); }
+QJV_INLINE void *qjv_end(qjv_asm *c) {
+    qjv_function *f = c->f;
+    uint32_t ip = qjv_at(f, c->ip);
+    /* The common small function: no frame, no constants, one return, which is last. */
+    if (!(f->int_touched | f->float_touched | f->locals | f->constants) && !(f->calls | f->incoming) && !f->error &&
+        f->fixups == 1 && f->fixup[0].label == QJV_EPILOGUE && f->fixup[0].site + 4 == ip && f->last_bound != ip) {
+        c->ip -= QJV_JUMP_BYTES;
+        qjv_return(c);
+        f->end = c->ip;
+#if !defined(__x86_64__)
+        __builtin___clear_cache((char *)(f->execute + QJV_PROLOGUE), (char *)(f->execute + qjv_at(f, c->ip)));
+#endif
+        return (void *)(f->execute + QJV_PROLOGUE);
+    }
+    return qjv_end_at(f, c->ip, c->left);
+}
 
 #endif

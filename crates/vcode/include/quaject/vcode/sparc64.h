@@ -3012,7 +3012,7 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_return(qjv_asm *c) {
+QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, 0x81c3e008u);
 }

@@ -3812,7 +3812,7 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_return(qjv_asm *c) {
+QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 1);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc3), 1);
 }
