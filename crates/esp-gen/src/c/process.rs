@@ -498,7 +498,9 @@ fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
             };
             line!(code, "{test}{}_gives_{}(t, s_, f_, &v_);", writer.name, data.name);
         }
-        line!(code, "{}_m = v_;", data.name);
+        if !plan.program.channels[channel].payload.is_empty() {
+            line!(code, "{}_m = v_;", data.name);
+        }
         leave(code, end);
         meet(code, channel, "s_", None, &jump);
         code.close("}");
@@ -698,7 +700,9 @@ fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
     {
         line!(code, "(void){}_payload(t, {own}, &v_);", plan.branch_name(end));
     }
-    line!(code, "{}_m = v_;", data.name);
+    if !plan.program.channels[channel].payload.is_empty() {
+        line!(code, "{}_m = v_;", data.name);
+    }
     leave(code, end);
     let name = data.name.clone();
     meet(code, channel, &own, Some(pc), &|how: &str| format!("goto {name}_{how};"));
