@@ -47,11 +47,6 @@ const TOOLS: &[Tool] = &[
         needed_by: "the example that builds generated C into a CMake project",
     },
     Tool {
-        package: Package::Named("zlib1g-dev"),
-        probe: "echo '#include <zlib.h>' | gcc -fsyntax-only -x c -",
-        needed_by: "the CRC-32 programs are compared with zlib's crc32",
-    },
-    Tool {
         package: Package::Named("valgrind"),
         probe: "valgrind --version",
         needed_by: "instruction counts of generated code",
