@@ -508,7 +508,7 @@ impl Print<'_> {
             match arg {
                 Arg::Register(RegArg::Fixed(number)) => word |= number << operand.pieces[0].1,
                 Arg::Register(RegArg::Operand(letter)) => {
-                    let shift = operand.pieces[0].1;
+                    let shift = operand.pieces[0].1 - self.machine.register_shift();
                     terms.push(match (self.language, shift) {
                         (Language::Rust, 0) | (Language::C, 0) => format!("{letter}.n"),
                         (Language::Rust, _) | (Language::C, _) => format!("({letter}.n << {shift})"),

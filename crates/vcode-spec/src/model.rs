@@ -478,6 +478,13 @@ impl Machine {
         self.sets.iter().find(|set| set.class == class).map_or(&[], |set| &set.names)
     }
 
+    /// How far a register number is shifted left where it is kept: as far as every field of a word allows, so that
+    /// emitters shift less.
+    pub fn register_shift(&self) -> u32 {
+        let fields = self.fields.iter().filter(|field| matches!(field.kind, Kind::Register(_)));
+        fields.filter_map(|field| field.pieces.first()).map(|(_, low)| *low).min().unwrap_or(0)
+    }
+
     /// The number and file of a register by any of its names.
     pub fn register(&self, name: &str) -> Option<(u32, Class)> {
         self.sets

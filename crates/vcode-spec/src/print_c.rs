@@ -38,11 +38,15 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
 
 fn registers(out: &mut String, machine: &Machine) {
     match machine.code {
-        Code::Word { .. } => out.push_str(
-            "/* A register, by number. */\ntypedef struct { uint32_t n; } v_reg;\n\n\
-             QJV_INLINE v_reg qjv_reg(uint32_t number) {\n    v_reg reg = {number};\n    return reg;\n}\n\n\
-             QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n; }\n\n",
-        ),
+        Code::Word { .. } => {
+            let shift = machine.register_shift();
+            let _ = write!(
+                out,
+                "/* A register: its number, shifted as all its fields allow. */\ntypedef struct {{ uint32_t n; }} v_reg;\n\n\
+                 QJV_INLINE v_reg qjv_reg(uint32_t number) {{\n    v_reg reg = {{number << {shift}}};\n    return reg;\n}}\n\n\
+                 QJV_INLINE uint32_t qjv_number(v_reg reg) {{ return reg.n >> {shift}; }}\n\n"
+            );
+        }
         Code::Bytes => out.push_str(
             "/* A register, as it is needed: r is REX.R with the register field of ModRM, b REX.B with its r/m field. */\n\
              typedef struct { uint32_t r, b; } v_reg;\n\n\

@@ -142,6 +142,7 @@ pub(crate) fn marker(name: &str) -> String {
 }
 
 fn registers(out: &mut String, machine: &Machine) {
+    let shift = machine.register_shift();
     for (type_name, class, what) in
         [("Reg", Class::Int, "integers and pointers"), ("Float", Class::Float, "floats and doubles")]
     {
@@ -151,12 +152,12 @@ fn registers(out: &mut String, machine: &Machine) {
                 let _ = writeln!(
                     out,
                     "#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct {type_name} {{\n    pub(crate) n: u32,\n}}\n\n\
-                     impl {type_name} {{\n    pub(crate) const fn new(number: u32) -> Self {{\n        Self {{ n: number }}\n    }}\n}}\n"
+                     impl {type_name} {{\n    pub(crate) const fn new(number: u32) -> Self {{\n        Self {{ n: number << {shift} }}\n    }}\n}}\n"
                 );
                 let _ = writeln!(
                     out,
                     "impl Register for {type_name} {{\n    fn from_number(number: u8) -> Self {{\n        Self::new(u32::from(number))\n    }}\n\
-                     \n    fn number(self) -> u8 {{\n        self.n as u8\n    }}\n}}\n"
+                     \n    fn number(self) -> u8 {{\n        (self.n >> {shift}) as u8\n    }}\n}}\n"
                 );
             }
             Code::Bytes => {

@@ -17,7 +17,7 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 0 }
     }
 }
 
@@ -27,7 +27,7 @@ impl Register for Reg {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 0) as u8
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 0 }
     }
 }
 
@@ -102,7 +102,7 @@ impl Register for Float {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 0) as u8
     }
 }
 

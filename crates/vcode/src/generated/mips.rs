@@ -17,7 +17,7 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 6 }
     }
 }
 
@@ -27,7 +27,7 @@ impl Register for Reg {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 6) as u8
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 6 }
     }
 }
 
@@ -98,7 +98,7 @@ impl Register for Float {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 6) as u8
     }
 }
 
@@ -255,10 +255,10 @@ impl Machine for Mips {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x27a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x27a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a10021 | (d.n << 11));
+            c.cursor.word_big(0x03a10021 | (d.n << 5));
         }
     }
 
@@ -283,12 +283,12 @@ impl Machine for Mips {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 16, 0) {
-        cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+        cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
     } else if fits_unsigned(i, 16, 0) {
-        cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+        cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
     } else {
-        cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-        cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+        cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+        cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
     }
     cursor
 }
@@ -301,7 +301,7 @@ impl Core for Asm<'_, Mips> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -310,10 +310,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -321,7 +321,7 @@ impl Core for Asm<'_, Mips> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -330,10 +330,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -341,7 +341,7 @@ impl Core for Asm<'_, Mips> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -350,10 +350,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -361,7 +361,7 @@ impl Core for Asm<'_, Mips> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -370,10 +370,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -381,7 +381,7 @@ impl Core for Asm<'_, Mips> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -390,10 +390,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -401,21 +401,21 @@ impl Core for Asm<'_, Mips> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000000 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000000 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200000 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200000 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -424,10 +424,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -435,7 +435,7 @@ impl Core for Asm<'_, Mips> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -444,10 +444,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -455,7 +455,7 @@ impl Core for Asm<'_, Mips> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -464,10 +464,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -475,7 +475,7 @@ impl Core for Asm<'_, Mips> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -484,10 +484,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -495,7 +495,7 @@ impl Core for Asm<'_, Mips> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -504,10 +504,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (s.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -515,21 +515,21 @@ impl Core for Asm<'_, Mips> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000001 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000001 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200001 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200001 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -538,14 +538,14 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -554,14 +554,14 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -570,14 +570,14 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -586,29 +586,29 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000002 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000002 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200002 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200002 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -617,16 +617,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 21));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0001001a | (s.n << 15));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -635,16 +635,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 21));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0001001b | (s.n << 15));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -653,16 +653,16 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 21));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0001001a | (s.n << 15));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -671,30 +671,30 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 21));
-        c.cursor.word_big(0x00000012 | (d.n << 11));
+        c.cursor.word_big(0x0001001b | (s.n << 15));
+        c.cursor.word_big(0x00000012 | (d.n << 5));
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000003 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000003 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200003 | (d.n << 6) | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200003 | d.n | (s.n << 5) | (t.n << 10));
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -703,16 +703,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 21));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0001001a | (s.n << 15));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -721,16 +721,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 21));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0001001b | (s.n << 15));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -739,16 +739,16 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 21));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0001001a | (s.n << 15));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -757,15 +757,15 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 21));
-        c.cursor.word_big(0x00000010 | (d.n << 11));
+        c.cursor.word_big(0x0001001b | (s.n << 15));
+        c.cursor.word_big(0x00000010 | (d.n << 5));
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -774,10 +774,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -785,7 +785,7 @@ impl Core for Asm<'_, Mips> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -794,10 +794,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -805,7 +805,7 @@ impl Core for Asm<'_, Mips> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -814,10 +814,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -825,7 +825,7 @@ impl Core for Asm<'_, Mips> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -834,10 +834,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -845,7 +845,7 @@ impl Core for Asm<'_, Mips> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -854,10 +854,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -865,7 +865,7 @@ impl Core for Asm<'_, Mips> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -874,10 +874,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -885,7 +885,7 @@ impl Core for Asm<'_, Mips> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -894,10 +894,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -905,7 +905,7 @@ impl Core for Asm<'_, Mips> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -914,10 +914,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -925,7 +925,7 @@ impl Core for Asm<'_, Mips> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -934,10 +934,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -945,7 +945,7 @@ impl Core for Asm<'_, Mips> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -954,10 +954,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -965,7 +965,7 @@ impl Core for Asm<'_, Mips> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -974,10 +974,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -985,7 +985,7 @@ impl Core for Asm<'_, Mips> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 11) | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
     }
 
     #[inline(always)]
@@ -994,10 +994,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 16) | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 11) | (s.n << 21));
+            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
         }
     }
 
@@ -1005,7 +1005,7 @@ impl Core for Asm<'_, Mips> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1015,7 +1015,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1025,7 +1025,7 @@ impl Core for Asm<'_, Mips> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1035,7 +1035,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1045,7 +1045,7 @@ impl Core for Asm<'_, Mips> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1055,7 +1055,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1065,7 +1065,7 @@ impl Core for Asm<'_, Mips> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1075,7 +1075,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1085,7 +1085,7 @@ impl Core for Asm<'_, Mips> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000007 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000007 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1095,7 +1095,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000003 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000003 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1105,7 +1105,7 @@ impl Core for Asm<'_, Mips> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000006 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000006 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1115,7 +1115,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000002 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000002 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1125,7 +1125,7 @@ impl Core for Asm<'_, Mips> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000007 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000007 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1135,7 +1135,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000003 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000003 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1145,7 +1145,7 @@ impl Core for Asm<'_, Mips> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000006 | (d.n << 11) | (s.n << 16) | (t.n << 21));
+        c.cursor.word_big(0x00000006 | (d.n << 5) | (s.n << 10) | (t.n << 15));
     }
 
     #[inline(always)]
@@ -1155,7 +1155,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000002 | (d.n << 11) | (s.n << 16) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big(0x00000002 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1165,147 +1165,147 @@ impl Core for Asm<'_, Mips> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 16) | (s.n << 21));
+        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 16) | (s.n << 21));
+        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 16) | (s.n << 21));
+        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 16) | (s.n << 21));
+        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000006 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46000006 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200006 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46200006 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000007 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46000007 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200007 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46200007 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
@@ -1314,12 +1314,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
         }
     }
 
@@ -1329,12 +1329,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
         }
     }
 
@@ -1344,12 +1344,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
         }
     }
 
@@ -1359,12 +1359,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
         }
     }
 
@@ -1374,12 +1374,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 16) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 16) | (d.n << 21) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
         }
     }
 
@@ -1390,7 +1390,7 @@ impl Core for Asm<'_, Mips> {
         c.space(12);
         c.cursor.word_big(0x3c190000 | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
         c.cursor.word_big(0x37390000 | ((i & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44990000 | (d.n << 11));
+        c.cursor.word_big(0x44990000 | (d.n << 5));
     }
 
     #[inline(always)]
@@ -1400,205 +1400,205 @@ impl Core for Asm<'_, Mips> {
         c.space(24);
         c.cursor.word_big(0x3c190000 | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
         c.cursor.word_big(0x37390000 | ((i & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44990000 | (d.n << 11));
+        c.cursor.word_big(0x44990000 | (d.n << 5));
         c.cursor.word_big(0x3c190000 | ((((i >> 32_i64) >> 16_i64) & 65535_i64) as u32 & 0xffff));
         c.cursor.word_big(0x37390000 | (((i >> 32_i64) & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44f90000 | (d.n << 11));
+        c.cursor.word_big(0x44f90000 | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 16) | (d.n << 11));
-        c.cursor.word_big(0x46800020 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
+        c.cursor.word_big(0x46800020 | d.n | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 16) | (d.n << 11));
-        c.cursor.word_big(0x46800021 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
+        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(32);
-        c.cursor.word_big(0x44809000 | (s.n << 16));
-        c.cursor.word_big(0x04010005 | (s.n << 21));
+        c.cursor.word_big(0x44809000 | (s.n << 10));
+        c.cursor.word_big(0x04010005 | (s.n << 15));
         c.cursor.word_big(0x468094a1);
         c.cursor.word_big(0x3c1941f0);
-        c.cursor.word_big(0x44800000 | (d.n << 11));
-        c.cursor.word_big(0x44f90000 | (d.n << 11));
-        c.cursor.word_big(0x46209480 | (d.n << 16));
-        c.cursor.word_big(0x46209020 | (d.n << 6));
+        c.cursor.word_big(0x44800000 | (d.n << 5));
+        c.cursor.word_big(0x44f90000 | (d.n << 5));
+        c.cursor.word_big(0x46209480 | (d.n << 10));
+        c.cursor.word_big(0x46209020 | d.n);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word_big(0x44800000 | (s.n << 16) | (d.n << 11));
-        c.cursor.word_big(0x04010005 | (s.n << 21));
-        c.cursor.word_big(0x46800021 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
+        c.cursor.word_big(0x04010005 | (s.n << 15));
+        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
         c.cursor.word_big(0x3c1941f0);
         c.cursor.word_big(0x44809000);
         c.cursor.word_big(0x44f99000);
-        c.cursor.word_big(0x46320000 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x46320000 | d.n | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 16) | (d.n << 11));
-        c.cursor.word_big(0x46800020 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
+        c.cursor.word_big(0x46800020 | d.n | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 16) | (d.n << 11));
-        c.cursor.word_big(0x46800021 | (d.n << 6) | (d.n << 11));
+        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
+        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 11) | (s.n << 21));
+        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x4600048d | (s.n << 11));
-        c.cursor.word_big(0x44009000 | (d.n << 16));
+        c.cursor.word_big(0x4600048d | (s.n << 5));
+        c.cursor.word_big(0x44009000 | (d.n << 10));
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000021 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46000021 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x4620048d | (s.n << 11));
-        c.cursor.word_big(0x44009000 | (d.n << 16));
+        c.cursor.word_big(0x4620048d | (s.n << 5));
+        c.cursor.word_big(0x44009000 | (d.n << 10));
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200020 | (d.n << 6) | (s.n << 11));
+        c.cursor.word_big(0x46200020 | d.n | (s.n << 5));
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x83200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x83200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1607,11 +1607,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x80000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x80000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x83200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x83200000 | (d.n << 10));
         }
     }
 
@@ -1621,11 +1621,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x83a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x83a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x83200000 | (d.n << 16));
+            c.cursor.word_big(0x83200000 | (d.n << 10));
         }
     }
 
@@ -1633,8 +1633,8 @@ impl Core for Asm<'_, Mips> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x93200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x93200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1643,11 +1643,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x90000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x90000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x93200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x93200000 | (d.n << 10));
         }
     }
 
@@ -1657,11 +1657,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x93a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x93a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x93200000 | (d.n << 16));
+            c.cursor.word_big(0x93200000 | (d.n << 10));
         }
     }
 
@@ -1669,8 +1669,8 @@ impl Core for Asm<'_, Mips> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x87200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x87200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1679,11 +1679,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x84000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x84000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x87200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x87200000 | (d.n << 10));
         }
     }
 
@@ -1693,11 +1693,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x87a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x87a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x87200000 | (d.n << 16));
+            c.cursor.word_big(0x87200000 | (d.n << 10));
         }
     }
 
@@ -1705,8 +1705,8 @@ impl Core for Asm<'_, Mips> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x97200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x97200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1715,11 +1715,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x94000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x94000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x97200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x97200000 | (d.n << 10));
         }
     }
 
@@ -1729,11 +1729,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x97a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x97a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x97200000 | (d.n << 16));
+            c.cursor.word_big(0x97200000 | (d.n << 10));
         }
     }
 
@@ -1741,8 +1741,8 @@ impl Core for Asm<'_, Mips> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x8f200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x8f200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1751,11 +1751,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1765,11 +1765,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1777,8 +1777,8 @@ impl Core for Asm<'_, Mips> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x8f200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x8f200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1787,11 +1787,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1801,11 +1801,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1813,8 +1813,8 @@ impl Core for Asm<'_, Mips> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x8f200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x8f200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1823,11 +1823,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1837,11 +1837,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1849,8 +1849,8 @@ impl Core for Asm<'_, Mips> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x8f200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x8f200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1859,11 +1859,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1873,11 +1873,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1885,8 +1885,8 @@ impl Core for Asm<'_, Mips> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0x8f200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0x8f200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1895,11 +1895,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1909,11 +1909,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 16));
+            c.cursor.word_big(0x8f200000 | (d.n << 10));
         }
     }
 
@@ -1921,8 +1921,8 @@ impl Core for Asm<'_, Mips> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xc7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xc7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1931,11 +1931,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xc4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xc4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xc7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xc7200000 | (d.n << 10));
         }
     }
 
@@ -1945,11 +1945,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xc7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xc7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xc7200000 | (d.n << 16));
+            c.cursor.word_big(0xc7200000 | (d.n << 10));
         }
     }
 
@@ -1957,8 +1957,8 @@ impl Core for Asm<'_, Mips> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xd7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xd7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -1967,11 +1967,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xd4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xd4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xd7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xd7200000 | (d.n << 10));
         }
     }
 
@@ -1981,11 +1981,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xd7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xd7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xd7200000 | (d.n << 16));
+            c.cursor.word_big(0xd7200000 | (d.n << 10));
         }
     }
 
@@ -1993,8 +1993,8 @@ impl Core for Asm<'_, Mips> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xa3200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xa3200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2003,11 +2003,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa0000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xa0000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xa3200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xa3200000 | (d.n << 10));
         }
     }
 
@@ -2017,11 +2017,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa3a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xa3a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa3200000 | (d.n << 16));
+            c.cursor.word_big(0xa3200000 | (d.n << 10));
         }
     }
 
@@ -2029,8 +2029,8 @@ impl Core for Asm<'_, Mips> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xa3200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xa3200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2039,11 +2039,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa0000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xa0000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xa3200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xa3200000 | (d.n << 10));
         }
     }
 
@@ -2053,11 +2053,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa3a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xa3a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa3200000 | (d.n << 16));
+            c.cursor.word_big(0xa3200000 | (d.n << 10));
         }
     }
 
@@ -2065,8 +2065,8 @@ impl Core for Asm<'_, Mips> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xa7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xa7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2075,11 +2075,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xa4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xa7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xa7200000 | (d.n << 10));
         }
     }
 
@@ -2089,11 +2089,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xa7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa7200000 | (d.n << 16));
+            c.cursor.word_big(0xa7200000 | (d.n << 10));
         }
     }
 
@@ -2101,8 +2101,8 @@ impl Core for Asm<'_, Mips> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xa7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xa7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2111,11 +2111,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xa4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xa7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xa7200000 | (d.n << 10));
         }
     }
 
@@ -2125,11 +2125,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xa7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa7200000 | (d.n << 16));
+            c.cursor.word_big(0xa7200000 | (d.n << 10));
         }
     }
 
@@ -2137,8 +2137,8 @@ impl Core for Asm<'_, Mips> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xaf200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xaf200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2147,11 +2147,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2161,11 +2161,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2173,8 +2173,8 @@ impl Core for Asm<'_, Mips> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xaf200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xaf200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2183,11 +2183,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2197,11 +2197,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2209,8 +2209,8 @@ impl Core for Asm<'_, Mips> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xaf200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xaf200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2219,11 +2219,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2233,11 +2233,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2245,8 +2245,8 @@ impl Core for Asm<'_, Mips> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xaf200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xaf200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2255,11 +2255,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2269,11 +2269,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2281,8 +2281,8 @@ impl Core for Asm<'_, Mips> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xaf200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xaf200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2291,11 +2291,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2305,11 +2305,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 16));
+            c.cursor.word_big(0xaf200000 | (d.n << 10));
         }
     }
 
@@ -2317,8 +2317,8 @@ impl Core for Asm<'_, Mips> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xe7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xe7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2327,11 +2327,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xe4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xe4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xe7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xe7200000 | (d.n << 10));
         }
     }
 
@@ -2341,11 +2341,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xe7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xe7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xe7200000 | (d.n << 16));
+            c.cursor.word_big(0xe7200000 | (d.n << 10));
         }
     }
 
@@ -2353,8 +2353,8 @@ impl Core for Asm<'_, Mips> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 21) | (t.n << 16));
-        c.cursor.word_big(0xf7200000 | (d.n << 16));
+        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big(0xf7200000 | (d.n << 10));
     }
 
     #[inline(always)]
@@ -2363,11 +2363,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xf4000000 | (d.n << 16) | (i as u32 & 0xffff) | (s.n << 21));
+            c.cursor.word_big(0xf4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 21));
-            c.cursor.word_big(0xf7200000 | (d.n << 16));
+            c.cursor.word_big(0x0001c821 | (s.n << 15));
+            c.cursor.word_big(0xf7200000 | (d.n << 10));
         }
     }
 
@@ -2377,11 +2377,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xf7a00000 | (d.n << 16) | (i as u32 & 0xffff));
+            c.cursor.word_big(0xf7a00000 | (d.n << 10) | (i as u32 & 0xffff));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xf7200000 | (d.n << 16));
+            c.cursor.word_big(0xf7200000 | (d.n << 10));
         }
     }
 
@@ -2402,7 +2402,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 21));
+        c.cursor.word_big(0x00001025 | (s.n << 15));
     }
 
     #[inline(always)]
@@ -2412,7 +2412,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 21));
+        c.cursor.word_big(0x00001025 | (s.n << 15));
     }
 
     #[inline(always)]
@@ -2422,7 +2422,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 21));
+        c.cursor.word_big(0x00001025 | (s.n << 15));
     }
 
     #[inline(always)]
@@ -2432,7 +2432,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 21));
+        c.cursor.word_big(0x00001025 | (s.n << 15));
     }
 
     #[inline(always)]
@@ -2442,7 +2442,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 21));
+        c.cursor.word_big(0x00001025 | (s.n << 15));
     }
 
     #[inline(always)]
@@ -2452,7 +2452,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x46000006 | (s.n << 11));
+        c.cursor.word_big(0x46000006 | (s.n << 5));
     }
 
     #[inline(always)]
@@ -2462,14 +2462,14 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x46200006 | (s.n << 11));
+        c.cursor.word_big(0x46200006 | (s.n << 5));
     }
 
     #[inline(always)]
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2481,17 +2481,17 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04000000 | (s.n << 21));
+            c.cursor.word_big(0x04000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 21));
+            c.cursor.word_big(0x0001c82a | (s.n << 15));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2502,7 +2502,7 @@ impl Core for Asm<'_, Mips> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2514,13 +2514,13 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2531,7 +2531,7 @@ impl Core for Asm<'_, Mips> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2543,17 +2543,17 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04000000 | (s.n << 21));
+            c.cursor.word_big(0x04000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 21));
+            c.cursor.word_big(0x0001c82a | (s.n << 15));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2564,7 +2564,7 @@ impl Core for Asm<'_, Mips> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2576,13 +2576,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2593,7 +2593,7 @@ impl Core for Asm<'_, Mips> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2605,13 +2605,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2622,7 +2622,7 @@ impl Core for Asm<'_, Mips> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000034 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000034 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2632,7 +2632,7 @@ impl Core for Asm<'_, Mips> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200034 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200034 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2642,7 +2642,7 @@ impl Core for Asm<'_, Mips> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2654,12 +2654,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x18000000 | (s.n << 21));
+            c.cursor.word_big(0x18000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 16));
+            c.cursor.word_big(0x0020c82a | (s.n << 10));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2670,7 +2670,7 @@ impl Core for Asm<'_, Mips> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2682,7 +2682,7 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2692,7 +2692,7 @@ impl Core for Asm<'_, Mips> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2704,12 +2704,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x18000000 | (s.n << 21));
+            c.cursor.word_big(0x18000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 16));
+            c.cursor.word_big(0x0020c82a | (s.n << 10));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2720,7 +2720,7 @@ impl Core for Asm<'_, Mips> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2732,7 +2732,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2742,7 +2742,7 @@ impl Core for Asm<'_, Mips> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2754,7 +2754,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2764,7 +2764,7 @@ impl Core for Asm<'_, Mips> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000036 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000036 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2774,7 +2774,7 @@ impl Core for Asm<'_, Mips> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200036 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200036 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2784,7 +2784,7 @@ impl Core for Asm<'_, Mips> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2796,12 +2796,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x1c000000 | (s.n << 21));
+            c.cursor.word_big(0x1c000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 16));
+            c.cursor.word_big(0x0020c82a | (s.n << 10));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2812,7 +2812,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2824,7 +2824,7 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2834,7 +2834,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2846,12 +2846,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x1c000000 | (s.n << 21));
+            c.cursor.word_big(0x1c000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 16));
+            c.cursor.word_big(0x0020c82a | (s.n << 10));
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2862,7 +2862,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2874,7 +2874,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2884,7 +2884,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 21) | (s.n << 16));
+        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2896,7 +2896,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 16));
+        c.cursor.word_big(0x0020c82b | (s.n << 10));
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2906,7 +2906,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000034 | (t.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x46000034 | (t.n << 5) | (s.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2916,7 +2916,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200034 | (t.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x46200034 | (t.n << 5) | (s.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2926,7 +2926,7 @@ impl Core for Asm<'_, Mips> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2938,17 +2938,17 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04010000 | (s.n << 21));
+            c.cursor.word_big(0x04010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 21));
+            c.cursor.word_big(0x0001c82a | (s.n << 15));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2959,7 +2959,7 @@ impl Core for Asm<'_, Mips> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2971,13 +2971,13 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2988,7 +2988,7 @@ impl Core for Asm<'_, Mips> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3000,17 +3000,17 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04010000 | (s.n << 21));
+            c.cursor.word_big(0x04010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 21));
+            c.cursor.word_big(0x0001c82a | (s.n << 15));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3021,7 +3021,7 @@ impl Core for Asm<'_, Mips> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3033,13 +3033,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3050,7 +3050,7 @@ impl Core for Asm<'_, Mips> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3062,13 +3062,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 21));
+            c.cursor.word_big(0x0001c82b | (s.n << 15));
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3079,7 +3079,7 @@ impl Core for Asm<'_, Mips> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000036 | (t.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x46000036 | (t.n << 5) | (s.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3089,7 +3089,7 @@ impl Core for Asm<'_, Mips> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200036 | (t.n << 11) | (s.n << 16));
+        c.cursor.word_big(0x46200036 | (t.n << 5) | (s.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3099,7 +3099,7 @@ impl Core for Asm<'_, Mips> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3110,12 +3110,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 21));
+            c.cursor.word_big(0x10000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 21));
+            c.cursor.word_big(0x10010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3125,7 +3125,7 @@ impl Core for Asm<'_, Mips> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3136,12 +3136,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 21));
+            c.cursor.word_big(0x10000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 21));
+            c.cursor.word_big(0x10010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3151,7 +3151,7 @@ impl Core for Asm<'_, Mips> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3162,12 +3162,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 21));
+            c.cursor.word_big(0x10000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 21));
+            c.cursor.word_big(0x10010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3177,7 +3177,7 @@ impl Core for Asm<'_, Mips> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3188,12 +3188,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 21));
+            c.cursor.word_big(0x10000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 21));
+            c.cursor.word_big(0x10010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3203,7 +3203,7 @@ impl Core for Asm<'_, Mips> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3214,12 +3214,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 21));
+            c.cursor.word_big(0x10000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 21));
+            c.cursor.word_big(0x10010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3229,7 +3229,7 @@ impl Core for Asm<'_, Mips> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000032 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000032 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3239,7 +3239,7 @@ impl Core for Asm<'_, Mips> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200032 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200032 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3249,7 +3249,7 @@ impl Core for Asm<'_, Mips> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3260,12 +3260,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 21));
+            c.cursor.word_big(0x14000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 21));
+            c.cursor.word_big(0x14010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3275,7 +3275,7 @@ impl Core for Asm<'_, Mips> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3286,12 +3286,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 21));
+            c.cursor.word_big(0x14000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 21));
+            c.cursor.word_big(0x14010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3301,7 +3301,7 @@ impl Core for Asm<'_, Mips> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3312,12 +3312,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 21));
+            c.cursor.word_big(0x14000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 21));
+            c.cursor.word_big(0x14010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3327,7 +3327,7 @@ impl Core for Asm<'_, Mips> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3338,12 +3338,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 21));
+            c.cursor.word_big(0x14000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 21));
+            c.cursor.word_big(0x14010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3353,7 +3353,7 @@ impl Core for Asm<'_, Mips> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 21) | (t.n << 16));
+        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3364,12 +3364,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 21));
+            c.cursor.word_big(0x14000000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 21));
+            c.cursor.word_big(0x14010000 | (s.n << 15));
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3379,7 +3379,7 @@ impl Core for Asm<'_, Mips> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000032 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46000032 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3389,7 +3389,7 @@ impl Core for Asm<'_, Mips> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200032 | (s.n << 11) | (t.n << 16));
+        c.cursor.word_big(0x46200032 | (s.n << 5) | (t.n << 10));
         c.cursor.word_big(0x45000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3408,7 +3408,7 @@ impl Core for Asm<'_, Mips> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x00000008 | (s.n << 21));
+        c.cursor.word_big(0x00000008 | (s.n << 15));
         c.cursor.word_big(0x00000000);
     }
 
@@ -3427,7 +3427,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         c.links();
         c.space(8);
-        c.cursor.word_big(0x0000f809 | (s.n << 21));
+        c.cursor.word_big(0x0000f809 | (s.n << 15));
         c.cursor.word_big(0x00000000);
     }
 

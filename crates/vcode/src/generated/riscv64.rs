@@ -17,7 +17,7 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 7 }
     }
 }
 
@@ -27,7 +27,7 @@ impl Register for Reg {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 7) as u8
     }
 }
 
@@ -90,7 +90,7 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number }
+        Self { n: number << 7 }
     }
 }
 
@@ -100,7 +100,7 @@ impl Register for Float {
     }
 
     fn number(self) -> u8 {
-        self.n as u8
+        (self.n >> 7) as u8
     }
 }
 
@@ -293,10 +293,10 @@ impl Machine for Riscv64 {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00010013 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f10033 | (d.n << 7));
+            c.cursor.word(0x01f10033 | d.n);
         }
     }
 
@@ -349,11 +349,11 @@ impl Machine for Riscv64 {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 12, 0) {
-        cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+        cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
     } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
         cursor.word(
             0x00000037
-                | (d.n << 7)
+                | d.n
                 | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64) & 1048575_i64)
                     as u32
                     & 0xfffff)
@@ -361,14 +361,14 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
         );
         cursor.word(
             0x0000001b
-                | (d.n << 7)
-                | (d.n << 15)
+                | d.n
+                | (d.n << 8)
                 | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
         );
     } else {
         cursor.word(
             0x00000037
-                | (d.n << 7)
+                | d.n
                 | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -400,8 +400,8 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
         );
         cursor.word(
             0x0000001b
-                | (d.n << 7)
-                | (d.n << 15)
+                | d.n
+                | (d.n << 8)
                 | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -417,11 +417,11 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     & 0xfff)
                     << 20),
         );
-        cursor.word(0x00801013 | (d.n << 7) | (d.n << 15));
+        cursor.word(0x00801013 | d.n | (d.n << 8));
         cursor.word(
             0x00000013
-                | (d.n << 7)
-                | (d.n << 15)
+                | d.n
+                | (d.n << 8)
                 | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -434,22 +434,22 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     & 0xfff)
                     << 20),
         );
-        cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+        cursor.word(0x00c01013 | d.n | (d.n << 8));
         cursor.word(
             0x00000013
-                | (d.n << 7)
-                | (d.n << 15)
+                | d.n
+                | (d.n << 8)
                 | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64) & 4095_i64)
                     ^ 2048_i64)
                     .wrapping_sub(2048_i64)) as u32
                     & 0xfff)
                     << 20),
         );
-        cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+        cursor.word(0x00c01013 | d.n | (d.n << 8));
         cursor.word(
             0x00000013
-                | (d.n << 7)
-                | (d.n << 15)
+                | d.n
+                | (d.n << 8)
                 | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
         );
     }
@@ -464,7 +464,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0000003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -473,10 +473,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x0000001b | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f0003b | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f0003b | d.n | (s.n << 8));
         }
     }
 
@@ -484,7 +484,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0000003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -493,10 +493,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x0000001b | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f0003b | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f0003b | d.n | (s.n << 8));
         }
     }
 
@@ -504,7 +504,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -512,10 +512,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -523,7 +523,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -532,10 +532,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -543,7 +543,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -552,10 +552,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -563,21 +563,21 @@ impl Core for Asm<'_, Riscv64> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x4000003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -586,10 +586,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word(0x0000001b | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f0003b | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x41f0003b | d.n | (s.n << 8));
         }
     }
 
@@ -597,7 +597,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x4000003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -606,10 +606,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word(0x0000001b | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f0003b | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x41f0003b | d.n | (s.n << 8));
         }
     }
 
@@ -617,7 +617,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -625,10 +625,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -636,7 +636,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -645,10 +645,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -656,7 +656,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -665,10 +665,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
         }
     }
 
@@ -676,21 +676,21 @@ impl Core for Asm<'_, Riscv64> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x08007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x08007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0a007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0a007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -699,14 +699,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0003b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0003b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200003b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200003b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -715,14 +715,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0003b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0003b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -730,14 +730,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f00033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f00033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02000033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02000033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -746,28 +746,28 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f00033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f00033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x10007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x10007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x12007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x12007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200403b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200403b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -776,14 +776,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0403b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0403b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200503b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200503b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -792,14 +792,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0503b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0503b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02004033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02004033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -807,14 +807,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f04033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f04033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02005033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02005033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -823,28 +823,28 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f05033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f05033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x18007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x18007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1a007053 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x1a007053 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200603b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200603b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -853,14 +853,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0603b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0603b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200703b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0200703b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -869,14 +869,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0703b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f0703b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02006033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02006033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -884,14 +884,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f06033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f06033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02007033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x02007033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -900,14 +900,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f07033 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x03f07033 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -916,10 +916,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
         }
     }
 
@@ -927,7 +927,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -936,10 +936,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
         }
     }
 
@@ -947,7 +947,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -955,10 +955,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
         }
     }
 
@@ -966,7 +966,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -975,10 +975,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
         }
     }
 
@@ -986,7 +986,7 @@ impl Core for Asm<'_, Riscv64> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -995,10 +995,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
         }
     }
 
@@ -1006,7 +1006,7 @@ impl Core for Asm<'_, Riscv64> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1015,10 +1015,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
         }
     }
 
@@ -1026,7 +1026,7 @@ impl Core for Asm<'_, Riscv64> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1034,10 +1034,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
         }
     }
 
@@ -1045,7 +1045,7 @@ impl Core for Asm<'_, Riscv64> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1054,10 +1054,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
         }
     }
 
@@ -1065,7 +1065,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1074,10 +1074,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
         }
     }
 
@@ -1085,7 +1085,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1094,10 +1094,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
         }
     }
 
@@ -1105,7 +1105,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1113,10 +1113,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
         }
     }
 
@@ -1124,7 +1124,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1133,10 +1133,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | (d.n << 7) | (s.n << 15));
+            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
         }
     }
 
@@ -1144,7 +1144,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000103b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0000103b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1154,7 +1154,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000101b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word(0x0000101b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1164,7 +1164,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000103b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0000103b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1174,7 +1174,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000101b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word(0x0000101b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1184,7 +1184,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00001033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00001033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1193,7 +1193,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00001013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word(0x00001013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1203,7 +1203,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00001033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00001033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1213,7 +1213,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00001013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word(0x00001013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1223,7 +1223,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000503b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x4000503b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1233,7 +1233,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x4000501b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word(0x4000501b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1243,7 +1243,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000503b | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x0000503b | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1253,7 +1253,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000501b | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word(0x0000501b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1263,7 +1263,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40005033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x40005033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1272,7 +1272,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x40005013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word(0x40005013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1282,7 +1282,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00005033 | (d.n << 7) | (s.n << 15) | (t.n << 20));
+        c.cursor.word(0x00005033 | d.n | (s.n << 8) | (t.n << 13));
     }
 
     #[inline(always)]
@@ -1292,7 +1292,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00005013 | (d.n << 7) | (s.n << 15) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word(0x00005013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
         } else {
             c.fail(Error::Immediate);
         }
@@ -1302,147 +1302,147 @@ impl Core for Asm<'_, Riscv64> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00103013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00103013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00103013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00103013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x20000053 | (d.n << 7) | (s.n << 15) | (s.n << 20));
+        c.cursor.word(0x20000053 | d.n | (s.n << 8) | (s.n << 13));
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x22000053 | (d.n << 7) | (s.n << 15) | (s.n << 20));
+        c.cursor.word(0x22000053 | d.n | (s.n << 8) | (s.n << 13));
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | (d.n << 7) | (s.n << 20));
+        c.cursor.word(0x4000003b | d.n | (s.n << 13));
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | (d.n << 7) | (s.n << 20));
+        c.cursor.word(0x4000003b | d.n | (s.n << 13));
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | (d.n << 7) | (s.n << 20));
+        c.cursor.word(0x40000033 | d.n | (s.n << 13));
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | (d.n << 7) | (s.n << 20));
+        c.cursor.word(0x40000033 | d.n | (s.n << 13));
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x20001053 | (d.n << 7) | (s.n << 15) | (s.n << 20));
+        c.cursor.word(0x20001053 | d.n | (s.n << 8) | (s.n << 13));
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x22001053 | (d.n << 7) | (s.n << 15) | (s.n << 20));
+        c.cursor.word(0x22001053 | d.n | (s.n << 8) | (s.n << 13));
     }
 
     #[inline(always)]
@@ -1451,11 +1451,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(8);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
@@ -1463,8 +1463,8 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         }
@@ -1476,11 +1476,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
@@ -1488,8 +1488,8 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         }
@@ -1500,11 +1500,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
@@ -1512,14 +1512,14 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         } else {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1552,8 +1552,8 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1569,11 +1569,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00801013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00801013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1586,11 +1586,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
@@ -1598,11 +1598,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         }
@@ -1614,11 +1614,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
@@ -1626,14 +1626,14 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         } else {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1666,8 +1666,8 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1683,11 +1683,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00801013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00801013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1700,11 +1700,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
@@ -1712,11 +1712,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         }
@@ -1728,11 +1728,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
@@ -1740,14 +1740,14 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         } else {
             c.cursor.word(
                 0x00000037
-                    | (d.n << 7)
+                    | d.n
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1780,8 +1780,8 @@ impl Core for Asm<'_, Riscv64> {
             );
             c.cursor.word(
                 0x0000001b
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1797,11 +1797,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00801013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00801013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1814,11 +1814,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
@@ -1826,11 +1826,11 @@ impl Core for Asm<'_, Riscv64> {
                         & 0xfff)
                         << 20),
             );
-            c.cursor.word(0x00c01013 | (d.n << 7) | (d.n << 15));
+            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
             c.cursor.word(
                 0x00000013
-                    | (d.n << 7)
-                    | (d.n << 15)
+                    | d.n
+                    | (d.n << 8)
                     | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
             );
         }
@@ -1843,7 +1843,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(8);
         c.cursor.word(0x00000f17);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x000f2007 | (d.n << 7));
+        c.cursor.word(0x000f2007 | d.n);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1854,7 +1854,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(8);
         c.cursor.word(0x00000f17);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x000f3007 | (d.n << 7));
+        c.cursor.word(0x000f3007 | d.n);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1862,178 +1862,178 @@ impl Core for Asm<'_, Riscv64> {
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0007053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd0007053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2000053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd2000053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x02001f13 | (s.n << 15));
-        c.cursor.word(0x020f5013 | (d.n << 7));
+        c.cursor.word(0x02001f13 | (s.n << 8));
+        c.cursor.word(0x020f5013 | d.n);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x02001f13 | (s.n << 15));
-        c.cursor.word(0x020f5013 | (d.n << 7));
+        c.cursor.word(0x02001f13 | (s.n << 8));
+        c.cursor.word(0x020f5013 | d.n);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0107053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd0107053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2100053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd2100053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x0000001b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x0000001b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0207053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd0207053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2207053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xd2207053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x0000001b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x0000001b | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x00000013 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xc0201053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xc0201053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x42000053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x42000053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xc2201053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0xc2201053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40107053 | (d.n << 7) | (s.n << 15));
+        c.cursor.word(0x40107053 | d.n | (s.n << 8));
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f0003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f0003 | d.n);
     }
 
     #[inline(always)]
@@ -2042,11 +2042,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00000003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f0003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f0003 | d.n);
         }
     }
 
@@ -2056,11 +2056,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00010003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0003 | (d.n << 7));
+            c.cursor.word(0x000f0003 | d.n);
         }
     }
 
@@ -2068,8 +2068,8 @@ impl Core for Asm<'_, Riscv64> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f4003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f4003 | d.n);
     }
 
     #[inline(always)]
@@ -2078,11 +2078,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00004003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f4003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f4003 | d.n);
         }
     }
 
@@ -2092,11 +2092,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00014003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00014003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f4003 | (d.n << 7));
+            c.cursor.word(0x000f4003 | d.n);
         }
     }
 
@@ -2104,8 +2104,8 @@ impl Core for Asm<'_, Riscv64> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f1003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f1003 | d.n);
     }
 
     #[inline(always)]
@@ -2114,11 +2114,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00001003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00001003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f1003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f1003 | d.n);
         }
     }
 
@@ -2128,11 +2128,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00011003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1003 | (d.n << 7));
+            c.cursor.word(0x000f1003 | d.n);
         }
     }
 
@@ -2140,8 +2140,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f5003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f5003 | d.n);
     }
 
     #[inline(always)]
@@ -2150,11 +2150,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00005003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00005003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f5003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f5003 | d.n);
         }
     }
 
@@ -2164,11 +2164,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00015003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00015003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f5003 | (d.n << 7));
+            c.cursor.word(0x000f5003 | d.n);
         }
     }
 
@@ -2176,8 +2176,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2003 | d.n);
     }
 
     #[inline(always)]
@@ -2186,11 +2186,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00002003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2003 | d.n);
         }
     }
 
@@ -2200,11 +2200,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00012003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2003 | (d.n << 7));
+            c.cursor.word(0x000f2003 | d.n);
         }
     }
 
@@ -2212,8 +2212,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2003 | d.n);
     }
 
     #[inline(always)]
@@ -2222,11 +2222,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00002003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2003 | d.n);
         }
     }
 
@@ -2236,11 +2236,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00012003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2003 | (d.n << 7));
+            c.cursor.word(0x000f2003 | d.n);
         }
     }
 
@@ -2248,8 +2248,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3003 | d.n);
     }
 
     #[inline(always)]
@@ -2258,11 +2258,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2272,11 +2272,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2284,8 +2284,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3003 | d.n);
     }
 
     #[inline(always)]
@@ -2294,11 +2294,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2308,11 +2308,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2320,8 +2320,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3003 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3003 | d.n);
     }
 
     #[inline(always)]
@@ -2330,11 +2330,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2344,11 +2344,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | (d.n << 7));
+            c.cursor.word(0x000f3003 | d.n);
         }
     }
 
@@ -2356,8 +2356,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2007 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2007 | d.n);
     }
 
     #[inline(always)]
@@ -2366,11 +2366,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002007 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00002007 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2007 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2007 | d.n);
         }
     }
 
@@ -2380,11 +2380,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012007 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00012007 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2007 | (d.n << 7));
+            c.cursor.word(0x000f2007 | d.n);
         }
     }
 
@@ -2392,8 +2392,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3007 | (d.n << 7));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3007 | d.n);
     }
 
     #[inline(always)]
@@ -2402,11 +2402,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003007 | (d.n << 7) | ((i as u32 & 0xfff) << 20) | (s.n << 15));
+            c.cursor.word(0x00003007 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3007 | (d.n << 7));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3007 | d.n);
         }
     }
 
@@ -2416,11 +2416,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013007 | (d.n << 7) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(0x00013007 | d.n | ((i as u32 & 0xfff) << 20));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3007 | (d.n << 7));
+            c.cursor.word(0x000f3007 | d.n);
         }
     }
 
@@ -2428,8 +2428,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f0023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f0023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2439,12 +2439,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00000023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00000023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f0023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f0023 | (d.n << 13));
         }
     }
 
@@ -2454,11 +2454,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00010023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0023 | (d.n << 20));
+            c.cursor.word(0x000f0023 | (d.n << 13));
         }
     }
 
@@ -2466,8 +2466,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f0023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f0023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2477,12 +2477,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00000023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00000023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f0023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f0023 | (d.n << 13));
         }
     }
 
@@ -2492,11 +2492,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00010023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0023 | (d.n << 20));
+            c.cursor.word(0x000f0023 | (d.n << 13));
         }
     }
 
@@ -2504,8 +2504,8 @@ impl Core for Asm<'_, Riscv64> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f1023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f1023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2515,12 +2515,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00001023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00001023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f1023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f1023 | (d.n << 13));
         }
     }
 
@@ -2530,11 +2530,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00011023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1023 | (d.n << 20));
+            c.cursor.word(0x000f1023 | (d.n << 13));
         }
     }
 
@@ -2542,8 +2542,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f1023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f1023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2553,12 +2553,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00001023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00001023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f1023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f1023 | (d.n << 13));
         }
     }
 
@@ -2568,11 +2568,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00011023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1023 | (d.n << 20));
+            c.cursor.word(0x000f1023 | (d.n << 13));
         }
     }
 
@@ -2580,8 +2580,8 @@ impl Core for Asm<'_, Riscv64> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2591,12 +2591,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00002023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2023 | (d.n << 13));
         }
     }
 
@@ -2606,11 +2606,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00012023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2023 | (d.n << 20));
+            c.cursor.word(0x000f2023 | (d.n << 13));
         }
     }
 
@@ -2618,8 +2618,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2629,12 +2629,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00002023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2023 | (d.n << 13));
         }
     }
 
@@ -2644,11 +2644,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00012023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2023 | (d.n << 20));
+            c.cursor.word(0x000f2023 | (d.n << 13));
         }
     }
 
@@ -2656,8 +2656,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2667,12 +2667,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2682,11 +2682,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2694,8 +2694,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2705,12 +2705,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2720,11 +2720,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2732,8 +2732,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3023 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3023 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2743,12 +2743,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2758,11 +2758,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 20));
+            c.cursor.word(0x000f3023 | (d.n << 13));
         }
     }
 
@@ -2770,8 +2770,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f2027 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f2027 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2781,12 +2781,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00002027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f2027 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f2027 | (d.n << 13));
         }
     }
 
@@ -2796,11 +2796,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00012027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2027 | (d.n << 20));
+            c.cursor.word(0x000f2027 | (d.n << 13));
         }
     }
 
@@ -2808,8 +2808,8 @@ impl Core for Asm<'_, Riscv64> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 15) | (t.n << 20));
-        c.cursor.word(0x000f3027 | (d.n << 20));
+        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
+        c.cursor.word(0x000f3027 | (d.n << 13));
     }
 
     #[inline(always)]
@@ -2819,12 +2819,12 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 15),
+                0x00003027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 15));
-            c.cursor.word(0x000f3027 | (d.n << 20));
+            c.cursor.word(0x01f00f33 | (s.n << 8));
+            c.cursor.word(0x000f3027 | (d.n << 13));
         }
     }
 
@@ -2834,11 +2834,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013027 | (d.n << 20) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word(0x00013027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3027 | (d.n << 20));
+            c.cursor.word(0x000f3027 | (d.n << 13));
         }
     }
 
@@ -2860,7 +2860,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 15));
+            c.cursor.word(0x00000513 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2875,7 +2875,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 15));
+            c.cursor.word(0x00000513 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2890,7 +2890,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 15));
+            c.cursor.word(0x00000513 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2905,7 +2905,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 15));
+            c.cursor.word(0x00000513 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2920,7 +2920,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 15));
+            c.cursor.word(0x00000513 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2935,7 +2935,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x20000553 | (s.n << 15) | (s.n << 20));
+            c.cursor.word(0x20000553 | (s.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2950,7 +2950,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x22000553 | (s.n << 15) | (s.n << 20));
+            c.cursor.word(0x22000553 | (s.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2961,10 +2961,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00004063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00005463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2976,15 +2976,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 15));
+            c.cursor.word(0x00004063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f04063 | (s.n << 15));
+                c.cursor.word(0x01f04063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f05463 | (s.n << 15));
+                c.cursor.word(0x01f05463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -2996,10 +2996,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3012,10 +3012,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 15));
+            c.cursor.word(0x01f06063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 15));
+            c.cursor.word(0x01f07463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3026,10 +3026,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00004063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00005463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3040,15 +3040,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 15));
+            c.cursor.word(0x00004063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f04063 | (s.n << 15));
+                c.cursor.word(0x01f04063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f05463 | (s.n << 15));
+                c.cursor.word(0x01f05463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3060,10 +3060,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3076,10 +3076,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 15));
+            c.cursor.word(0x01f06063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 15));
+            c.cursor.word(0x01f07463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3090,10 +3090,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3106,10 +3106,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 15));
+            c.cursor.word(0x01f06063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 15));
+            c.cursor.word(0x01f07463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3120,11 +3120,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0001f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0001f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0001f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0001f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3136,11 +3136,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2001f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2001f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2001f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2001f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3152,10 +3152,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00005063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00004463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3167,15 +3167,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 20));
+            c.cursor.word(0x00005063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fd063 | (s.n << 20));
+                c.cursor.word(0x000fd063 | (s.n << 13));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fc463 | (s.n << 20));
+                c.cursor.word(0x000fc463 | (s.n << 13));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3187,10 +3187,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3203,10 +3203,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 20));
+            c.cursor.word(0x000ff063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 20));
+            c.cursor.word(0x000fe463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3217,10 +3217,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00005063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00004463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3231,15 +3231,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 20));
+            c.cursor.word(0x00005063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fd063 | (s.n << 20));
+                c.cursor.word(0x000fd063 | (s.n << 13));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fc463 | (s.n << 20));
+                c.cursor.word(0x000fc463 | (s.n << 13));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3251,10 +3251,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3267,10 +3267,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 20));
+            c.cursor.word(0x000ff063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 20));
+            c.cursor.word(0x000fe463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3281,10 +3281,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3297,10 +3297,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 20));
+            c.cursor.word(0x000ff063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 20));
+            c.cursor.word(0x000fe463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3311,11 +3311,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0000f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0000f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0000f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0000f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3327,11 +3327,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2000f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2000f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2000f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2000f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3343,10 +3343,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00004063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00005463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3358,15 +3358,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 20));
+            c.cursor.word(0x00004063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fc063 | (s.n << 20));
+                c.cursor.word(0x000fc063 | (s.n << 13));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fd463 | (s.n << 20));
+                c.cursor.word(0x000fd463 | (s.n << 13));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3378,10 +3378,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3394,10 +3394,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 20));
+            c.cursor.word(0x000fe063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 20));
+            c.cursor.word(0x000ff463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3408,10 +3408,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00004063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00005463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3422,15 +3422,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 20));
+            c.cursor.word(0x00004063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fc063 | (s.n << 20));
+                c.cursor.word(0x000fc063 | (s.n << 13));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fd463 | (s.n << 20));
+                c.cursor.word(0x000fd463 | (s.n << 13));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3442,10 +3442,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3458,10 +3458,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 20));
+            c.cursor.word(0x000fe063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 20));
+            c.cursor.word(0x000ff463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3472,10 +3472,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3488,10 +3488,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 20));
+            c.cursor.word(0x000fe063 | (s.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 20));
+            c.cursor.word(0x000ff463 | (s.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3502,11 +3502,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0001f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa0001f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0001f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa0001f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3518,11 +3518,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2001f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa2001f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2001f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa2001f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3534,10 +3534,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00005063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00004463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3549,15 +3549,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 15));
+            c.cursor.word(0x00005063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f05063 | (s.n << 15));
+                c.cursor.word(0x01f05063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f04463 | (s.n << 15));
+                c.cursor.word(0x01f04463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3569,10 +3569,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3585,10 +3585,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 15));
+            c.cursor.word(0x01f07063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 15));
+            c.cursor.word(0x01f06463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3599,10 +3599,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00005063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00004463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3613,15 +3613,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 15));
+            c.cursor.word(0x00005063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f05063 | (s.n << 15));
+                c.cursor.word(0x01f05063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f04463 | (s.n << 15));
+                c.cursor.word(0x01f04463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3633,10 +3633,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3649,10 +3649,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 15));
+            c.cursor.word(0x01f07063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 15));
+            c.cursor.word(0x01f06463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3663,10 +3663,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3679,10 +3679,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 15));
+            c.cursor.word(0x01f07063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 15));
+            c.cursor.word(0x01f06463 | (s.n << 8));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3693,11 +3693,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0000f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa0000f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0000f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa0000f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3709,11 +3709,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2000f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa2000f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2000f53 | (t.n << 15) | (s.n << 20));
+            c.cursor.word(0xa2000f53 | (t.n << 8) | (s.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3725,10 +3725,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3740,15 +3740,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 15));
+            c.cursor.word(0x00000063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 15));
+                c.cursor.word(0x01f00063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 15));
+                c.cursor.word(0x01f01463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3760,10 +3760,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3775,15 +3775,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 15));
+            c.cursor.word(0x00000063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 15));
+                c.cursor.word(0x01f00063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 15));
+                c.cursor.word(0x01f01463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3795,10 +3795,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3809,15 +3809,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 15));
+            c.cursor.word(0x00000063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 15));
+                c.cursor.word(0x01f00063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 15));
+                c.cursor.word(0x01f01463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3829,10 +3829,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3844,15 +3844,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 15));
+            c.cursor.word(0x00000063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 15));
+                c.cursor.word(0x01f00063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 15));
+                c.cursor.word(0x01f01463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3864,10 +3864,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3879,15 +3879,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 15));
+            c.cursor.word(0x00000063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 15));
+                c.cursor.word(0x01f00063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 15));
+                c.cursor.word(0x01f01463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3899,11 +3899,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3915,11 +3915,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3931,10 +3931,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3946,15 +3946,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 15));
+            c.cursor.word(0x00001063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 15));
+                c.cursor.word(0x01f01063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 15));
+                c.cursor.word(0x01f00463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3966,10 +3966,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3981,15 +3981,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 15));
+            c.cursor.word(0x00001063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 15));
+                c.cursor.word(0x01f01063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 15));
+                c.cursor.word(0x01f00463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4001,10 +4001,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4015,15 +4015,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 15));
+            c.cursor.word(0x00001063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 15));
+                c.cursor.word(0x01f01063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 15));
+                c.cursor.word(0x01f00463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4035,10 +4035,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4050,15 +4050,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 15));
+            c.cursor.word(0x00001063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 15));
+                c.cursor.word(0x01f01063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 15));
+                c.cursor.word(0x01f00463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4070,10 +4070,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4085,15 +4085,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 15));
+            c.cursor.word(0x00001063 | (s.n << 8));
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 15));
+                c.cursor.word(0x01f01063 | (s.n << 8));
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 15));
+                c.cursor.word(0x01f00463 | (s.n << 8));
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4105,11 +4105,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -4121,11 +4121,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f0063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2002f53 | (s.n << 15) | (t.n << 20));
+            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -4144,7 +4144,7 @@ impl Core for Asm<'_, Riscv64> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000067 | (s.n << 15));
+        c.cursor.word(0x00000067 | (s.n << 8));
     }
 
     #[inline(always)]
@@ -4161,7 +4161,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.links();
         c.space(4);
-        c.cursor.word(0x000000e7 | (s.n << 15));
+        c.cursor.word(0x000000e7 | (s.n << 8));
     }
 
     #[inline(always)]

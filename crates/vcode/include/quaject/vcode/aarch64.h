@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_AARCH64_H
 #define QUAJECT_VCODE_AARCH64_H
 
-/* A register, by number. */
+/* A register: its number, shifted as all its fields allow. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number};
+    v_reg reg = {number << 0};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 0};

@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_ALPHA_H
 #define QUAJECT_VCODE_ALPHA_H
 
-/* A register, by number. */
+/* A register: its number, shifted as all its fields allow. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number};
+    v_reg reg = {number << 0};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {1, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 0, 21, 20, 19, 18, 17, 16, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {9, 10, 11, 12, 13, 14, 15, 0};

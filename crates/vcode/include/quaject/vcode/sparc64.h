@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_SPARC64_H
 #define QUAJECT_VCODE_SPARC64_H
 
-/* A register, by number. */
+/* A register: its number, shifted as all its fields allow. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number};
+    v_reg reg = {number << 0};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
