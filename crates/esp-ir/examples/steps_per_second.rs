@@ -1,5 +1,6 @@
 //! Measures the reference interpreter: IR steps per second of local code, and communications per second.
-//! `cargo run --release -p quaject-esp-ir --example steps_per_second [STEPS]`; under callgrind with a small number.
+//! `cargo run --release -p quaject-esp-ir --example steps_per_second [STEPS [local|communication]]`; under callgrind
+//! with a small number.
 
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::interpreter::Interpreter;
@@ -80,7 +81,9 @@ block2(v0: int):
 
 fn main() {
     let steps: u64 = std::env::args().nth(1).and_then(|steps| steps.parse().ok()).unwrap_or(200_000_000);
-    for (name, text, share) in [("local code", LOCAL, 1), ("communication", COMMUNICATION, 20)] {
+    let only = std::env::args().nth(2);
+    let programs = [("local", LOCAL, 1), ("communication", COMMUNICATION, 20)];
+    for (name, text, share) in programs.into_iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| only == name)) {
         let program = read(text).expect("the program above is well-formed");
         let mut interpreter = Interpreter::new(&program, Checks::Off).expect("the program is small");
         let start = Instant::now();

@@ -2,8 +2,8 @@
 //! registers, types as widths. Says nothing new about what instructions mean; `execute` does.
 
 use crate::ir::{
-    AltOrder, Base, BinaryOp, BitField, BlockId, Body, ByteOrder, ChannelId, Edge, ExternId, Fault, FnId, Guard,
-    Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program, Rest, Step,
+    AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Edge, ExternId, Fault, FnId,
+    Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program, Rest, Step,
     Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
 use crate::store::{Kind, Layouts};
@@ -217,6 +217,8 @@ pub(crate) struct WaitCode {
     pub(crate) location: Location,
     /// Whether a guard asks for free objects.
     pub(crate) retries: bool,
+    /// Whether a branch waits for the world or a time.
+    pub(crate) watches: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -569,6 +571,12 @@ impl<'a> Decoder<'a> {
             })
             .collect();
         let retries = branches.iter().any(|branch| matches!(branch.guard, GuardCode::Region(_)));
+        let watches = branches.iter().any(|branch| match &branch.operation {
+            OperationCode::In { channel, .. } | OperationCode::Out { channel, .. } => {
+                self.program.channels[channel.0 as usize].boundary != Boundary::Internal
+            }
+            OperationCode::After { .. } => true,
+        });
         WaitCode {
             order: wait.order,
             rest: wait.rest,
@@ -576,6 +584,7 @@ impl<'a> Decoder<'a> {
             otherwise: wait.otherwise.map(|block| self.start(block)),
             location,
             retries,
+            watches,
         }
     }
 

@@ -11,14 +11,13 @@
 //! A turn also ends at a `yield` and after 64 operations. Channels of the world and times are asked for when an
 //! instance would wait on one, when the ready list is empty, and every 64 turns.
 
-use crate::code::{OperationCode, WaitCode};
+use crate::code::{BranchCode, OperationCode, WaitCode};
 use crate::ir::{AltOrder, Policy, Program};
 use crate::report::Outcome;
 use crate::step::Checks;
-use crate::step::{Control, Effect, Machine, Outside, State, Step, TooLarge, channel_of};
+use crate::step::{Control, Effect, Machine, Outside, Scene, State, Step, TooLarge, channel_of};
 use crate::world::World;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Most communications, `after`s and `else`s of one turn.
 pub const OPERATIONS_PER_TURN: u32 = 64;
@@ -29,13 +28,20 @@ pub const TURNS_PER_POLL: u32 = 64;
 pub struct Interpreter<'p> {
     machine: Machine<'p>,
     state: State,
+    schedule: Schedule,
+}
+
+/// Whose turn it is and who waits where. Everything here follows from the steps taken so far.
+struct Schedule {
     ready: VecDeque<u32>,
     queued: Vec<bool>,
     /// The instance whose turn it is, and how many operations it has done.
     turn: Option<(u32, u32)>,
-    /// Waiting instances in order of arrival.
-    waiting: VecDeque<u32>,
-    /// Per channel: instances waiting to read, and to write, in order of arrival.
+    /// Per instance: whether it is in the queues below.
+    waiting: Vec<bool>,
+    /// Instances waiting for the world or a time, in order of arrival.
+    watching: VecDeque<u32>,
+    /// Per internal channel: instances waiting to read, and to write, in order of arrival.
     readers: Vec<VecDeque<u32>>,
     writers: Vec<VecDeque<u32>>,
     /// Per instance, per wait: the branch with which the search starts.
@@ -64,30 +70,30 @@ impl<'p> Interpreter<'p> {
             let process = machine.code.instances[instance as usize].0;
             vec![0; machine.code.processes[process.0 as usize].waits.len()]
         };
-        Ok(Interpreter {
+        let schedule = Schedule {
             ready: (0..count).collect(),
             queued: vec![true; count as usize],
             turn: None,
-            waiting: VecDeque::new(),
+            waiting: vec![false; count as usize],
+            watching: VecDeque::new(),
             readers: vec![VecDeque::new(); program.channels.len()],
             writers: vec![VecDeque::new(); program.channels.len()],
             first: (0..count).map(waits).collect(),
             turns: 0,
             trace: None,
             over: None,
-            machine,
-            state,
-        })
+        };
+        Ok(Interpreter { machine, state, schedule })
     }
 
     /// Records every choice from now on.
     pub fn record(&mut self) {
-        self.trace.get_or_insert_default();
+        self.schedule.trace.get_or_insert_default();
     }
 
     /// The choices recorded since the last call.
     pub fn take_trace(&mut self) -> Vec<Step> {
-        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+        self.schedule.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The state the program is in.
@@ -102,6 +108,13 @@ impl<'p> Interpreter<'p> {
 
     /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
     pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
+        let mut scene = self.machine.scene(&mut self.state, world);
+        self.schedule.run(&mut scene, budget)
+    }
+}
+
+impl Schedule {
+    fn run(&mut self, scene: &mut Scene<'_>, budget: u64) -> Outcome {
         let mut fuel = budget;
         loop {
             if let Some(outcome) = &self.over {
@@ -113,13 +126,13 @@ impl<'p> Interpreter<'p> {
             if self.turn.is_none() {
                 if self.turns == TURNS_PER_POLL || self.ready.is_empty() {
                     self.turns = 0;
-                    self.poll(world);
+                    self.poll(scene);
                 }
                 let Some(instance) = self.ready.pop_front() else {
                     if self.over.is_some() {
                         continue;
                     }
-                    match self.machine.rest(&mut self.state, world) {
+                    match scene.rest() {
                         Outcome::Resting(resting) => return Outcome::Resting(resting),
                         outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
                             self.over = Some(outcome);
@@ -131,7 +144,7 @@ impl<'p> Interpreter<'p> {
                 self.turns += 1;
                 self.turn = Some((instance, 0));
             }
-            self.go_on_with_turn(world, &mut fuel);
+            self.go_on_with_turn(scene, &mut fuel);
             // A turn that executes nothing costs something too, or a program that only communicates would never stop.
             fuel = fuel.saturating_sub(1);
         }
@@ -144,25 +157,25 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Takes a step; whether the program goes on.
-    fn take(&mut self, step: Step, world: &mut dyn World, fuel: &mut u64) -> bool {
-        if let (Some(trace), None) = (&mut self.trace, self.state.unfinished) {
+    fn take(&mut self, step: Step, scene: &mut Scene<'_>, fuel: &mut u64) -> bool {
+        if let (Some(trace), None) = (&mut self.trace, scene.state.unfinished) {
             trace.push(step);
         }
         match step {
             Step::Local { .. } => {}
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
-                self.leave(sender, Some(sender_branch));
-                self.leave(receiver, Some(receiver_branch));
+                self.leave(scene, sender, Some(sender_branch));
+                self.leave(scene, receiver, Some(receiver_branch));
             }
             Step::FromWorld { instance, branch }
             | Step::ToWorld { instance, branch }
-            | Step::After { instance, branch } => self.leave(instance, Some(branch)),
-            Step::Else { instance } => self.leave(instance, None),
+            | Step::After { instance, branch } => self.leave(scene, instance, Some(branch)),
+            Step::Else { instance } => self.leave(scene, instance, None),
         }
-        match self.machine.step(step, &mut self.state, world, fuel) {
+        match scene.step(step, fuel) {
             Effect::Done => {
-                for instance in std::mem::take(&mut self.machine.reopened) {
-                    if self.is_waiting(instance) {
+                while let Some(instance) = scene.work.reopened.pop_front() {
+                    if is_waiting(scene, instance) {
                         self.append(instance);
                     }
                 }
@@ -180,48 +193,41 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    fn is_waiting(&self, instance: u32) -> bool {
-        match self.state.control(instance) {
-            Control::Waiting { .. } => true,
-            Control::Running { .. } | Control::Ended => false,
-        }
-    }
-
-    fn go_on_with_turn(&mut self, world: &mut dyn World, fuel: &mut u64) {
+    fn go_on_with_turn(&mut self, scene: &mut Scene<'_>, fuel: &mut u64) {
         while let Some((instance, operations)) = self.turn {
-            if let Control::Running { .. } = self.state.control(instance) {
-                if !self.take(Step::Local { instance }, world, fuel) {
+            if let Control::Running { .. } = scene.state.control(instance) {
+                if !self.take(Step::Local { instance }, scene, fuel) {
                     if self.over.is_some() {
                         self.turn = None;
                     }
                     return;
                 }
-                if let Control::Running { .. } = self.state.control(instance) {
+                if let Control::Running { .. } = scene.state.control(instance) {
                     // It has yielded.
                     self.append(instance);
                     self.turn = None;
                     return;
                 }
             }
-            if !self.is_waiting(instance) {
+            if !is_waiting(scene, instance) {
                 self.turn = None;
                 return;
             }
-            match self.find(instance, world) {
+            match self.find(instance, scene) {
                 Found::Nothing => {
-                    self.wait(instance);
+                    self.wait(instance, scene);
                     self.turn = None;
                 }
                 Found::Own(step) => {
-                    let policy = self.policy(step);
+                    let policy = policy(step, scene);
                     self.turn = None;
-                    if self.take(step, world, fuel) {
+                    if self.take(step, scene, fuel) {
                         self.turn = self.continue_with(step, policy, operations + 1);
                     }
                 }
                 Found::Partner(step) => {
                     let partner = actor(step);
-                    if self.take(step, world, fuel) {
+                    if self.take(step, scene, fuel) {
                         self.append(partner);
                     } else {
                         self.turn = None;
@@ -232,22 +238,6 @@ impl<'p> Interpreter<'p> {
                 return;
             }
         }
-    }
-
-    /// Who continues after a rendezvous.
-    fn policy(&self, step: Step) -> Policy {
-        let (instance, branch) = match step {
-            Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
-            Step::FromWorld { .. }
-            | Step::ToWorld { .. }
-            | Step::After { .. }
-            | Step::Else { .. }
-            | Step::Local { .. } => return Policy::Receiver,
-        };
-        let code = &self.machine.code;
-        let wait = self.machine.wait(code, &self.state, instance).expect("a sender waits");
-        let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
-        self.machine.program.channels[channel.0 as usize].policy
     }
 
     /// Appends whom a step of this turn has made ready, and says who continues it.
@@ -284,9 +274,9 @@ impl<'p> Interpreter<'p> {
     }
 
     /// The branches of a wait in the order in which this instance tries them.
-    fn search_order(&self, instance: u32, wait: &WaitCode) -> impl Iterator<Item = u32> + use<> {
+    fn search_order(&self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) -> impl Iterator<Item = u32> + use<> {
         let count = wait.branches.len() as u32;
-        let first = match (wait.order, self.state.control(instance)) {
+        let first = match (wait.order, scene.state.control(instance)) {
             (AltOrder::Fair, Control::Waiting { wait }) => self.first[instance as usize][wait as usize],
             (AltOrder::Fair, Control::Running { .. } | Control::Ended) | (AltOrder::Priority, _) => 0,
         };
@@ -294,37 +284,35 @@ impl<'p> Interpreter<'p> {
     }
 
     /// What an instance at an operation can do now, branch by branch, partner by partner.
-    fn find(&mut self, instance: u32, world: &mut dyn World) -> Found {
-        let code = Arc::clone(&self.machine.code);
-        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
-        for branch in self.search_order(instance, wait) {
-            if !self.state.instances[instance as usize].branches[branch as usize].open {
+    fn find(&mut self, instance: u32, scene: &mut Scene<'_>) -> Found {
+        let wait = scene.wait(instance).expect("it is at an operation");
+        for branch in self.search_order(scene, instance, wait) {
+            if !scene.state.instances[instance as usize].branches[branch as usize].open {
                 continue;
             }
             let (channel, sends) = match &wait.branches[branch as usize].operation {
-                OperationCode::In { channel, .. } if self.machine.is_internal(*channel) => (*channel, false),
-                OperationCode::Out { channel, .. } if self.machine.is_internal(*channel) => (*channel, true),
+                OperationCode::In { channel, .. } if scene.is_internal(*channel) => (*channel, false),
+                OperationCode::Out { channel, .. } if scene.is_internal(*channel) => (*channel, true),
                 OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => {
-                    if self.can_commit_outside(world, instance, branch) {
-                        return Found::Own(self.machine.outside_step(instance, branch, &self.state));
+                    if scene.can_commit_outside(Outside::Asked, instance, branch) {
+                        return Found::Own(scene.outside_step(instance, branch));
                     }
                     continue;
                 }
             };
-            let queue = if sends { &self.readers } else { &self.writers };
-            let partners: Vec<u32> = queue[channel.0 as usize].iter().copied().collect();
-            for partner in partners {
+            let partners = if sends { &self.readers } else { &self.writers };
+            for partner in partners[channel.0 as usize].iter().copied() {
                 if partner == instance {
                     continue;
                 }
-                let partner_wait = self.machine.wait(&code, &self.state, partner).expect("queues hold who waits");
-                for partner_branch in self.search_order(partner, partner_wait) {
+                let partner_wait = scene.wait(partner).expect("queues hold who waits");
+                for partner_branch in self.search_order(scene, partner, partner_wait) {
                     let (own, other) = ((instance, branch), (partner, partner_branch));
                     let (from, to) = if sends { (own, other) } else { (other, own) };
-                    if !self.machine.can_meet(&mut self.state, world, from, to) {
+                    if !scene.can_meet(from, to) {
                         continue;
                     }
-                    if let Some(earlier) = self.earlier_outside(world, partner, partner_branch) {
+                    if let Some(earlier) = earlier_outside(scene, partner, partner_branch) {
                         return Found::Partner(earlier);
                     }
                     return Found::Own(Step::Communicate {
@@ -339,79 +327,108 @@ impl<'p> Interpreter<'p> {
         if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
     }
 
-    fn can_commit_outside(&mut self, world: &mut dyn World, instance: u32, branch: u32) -> bool {
-        self.machine.can_commit_outside(&mut self.state, world, Outside::Asked, instance, branch)
-    }
-
-    /// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
-    fn earlier_outside(&mut self, world: &mut dyn World, instance: u32, branch: u32) -> Option<Step> {
-        let code = Arc::clone(&self.machine.code);
-        let wait = self.machine.wait(&code, &self.state, instance)?;
-        let earlier = match wait.order {
-            AltOrder::Fair => 0..0,
-            AltOrder::Priority => 0..branch,
-        };
-        earlier
-            .into_iter()
-            .find(|branch| self.can_commit_outside(world, instance, *branch))
-            .map(|branch| self.machine.outside_step(instance, branch, &self.state))
-    }
-
     /// Puts an instance among those that wait.
-    fn wait(&mut self, instance: u32) {
-        let code = Arc::clone(&self.machine.code);
-        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
-        if self.waiting.contains(&instance) {
+    fn wait(&mut self, instance: u32, scene: &Scene<'_>) {
+        if std::mem::replace(&mut self.waiting[instance as usize], true) {
             return;
         }
-        self.waiting.push_back(instance);
+        let wait = scene.wait(instance).expect("it is at an operation");
+        if wait.watches {
+            self.watching.push_back(instance);
+        }
         for branch in &wait.branches {
-            let queue = match &branch.operation {
-                OperationCode::In { channel, .. } => &mut self.readers[channel.0 as usize],
-                OperationCode::Out { channel, .. } => &mut self.writers[channel.0 as usize],
-                OperationCode::After { .. } => continue,
-            };
-            if !queue.contains(&instance) {
+            if let Some(queue) = self.queue(scene, branch).filter(|queue| !queue.contains(&instance)) {
                 queue.push_back(instance);
             }
         }
     }
 
-    /// An instance goes on from its operation, through this branch or its `else`.
-    fn leave(&mut self, instance: u32, branch: Option<u32>) {
-        let code = Arc::clone(&self.machine.code);
-        let wait = self.machine.wait(&code, &self.state, instance).expect("it is at an operation");
-        if let (Some(branch), Control::Waiting { wait: number }) = (branch, self.state.control(instance)) {
-            self.first[instance as usize][number as usize] = (branch + 1) % wait.branches.len() as u32;
+    /// Where an instance waits for partners of a branch.
+    fn queue(&mut self, scene: &Scene<'_>, branch: &BranchCode) -> Option<&mut VecDeque<u32>> {
+        match &branch.operation {
+            OperationCode::In { channel, .. } if scene.is_internal(*channel) => {
+                Some(&mut self.readers[channel.0 as usize])
+            }
+            OperationCode::Out { channel, .. } if scene.is_internal(*channel) => {
+                Some(&mut self.writers[channel.0 as usize])
+            }
+            OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => None,
         }
-        if let Some(position) = self.waiting.iter().position(|other| *other == instance) {
-            self.waiting.remove(position);
-            for branch in &wait.branches {
-                let queue = match &branch.operation {
-                    OperationCode::In { channel, .. } => &mut self.readers[channel.0 as usize],
-                    OperationCode::Out { channel, .. } => &mut self.writers[channel.0 as usize],
-                    OperationCode::After { .. } => continue,
-                };
-                queue.retain(|other| *other != instance);
+    }
+
+    /// An instance goes on from its operation, through this branch or its `else`.
+    fn leave(&mut self, scene: &Scene<'_>, instance: u32, branch: Option<u32>) {
+        let wait = scene.wait(instance).expect("it is at an operation");
+        if let (Some(branch), Control::Waiting { wait: number }) = (branch, scene.state.control(instance)) {
+            let next = if branch + 1 == wait.branches.len() as u32 { 0 } else { branch + 1 };
+            self.first[instance as usize][number as usize] = next;
+        }
+        if !std::mem::replace(&mut self.waiting[instance as usize], false) {
+            return;
+        }
+        if wait.watches {
+            remove(&mut self.watching, instance);
+        }
+        for branch in &wait.branches {
+            if let Some(queue) = self.queue(scene, branch) {
+                remove(queue, instance);
             }
         }
     }
 
-    /// Looks at the world and the clock for all that wait, in order of arrival.
-    fn poll(&mut self, world: &mut dyn World) {
-        let code = Arc::clone(&self.machine.code);
-        for instance in self.waiting.iter().copied().collect::<Vec<_>>() {
-            let Some(wait) = self.machine.wait(&code, &self.state, instance) else { continue };
-            let order = self.search_order(instance, wait);
-            let found = order.into_iter().find(|branch| self.can_commit_outside(world, instance, *branch));
+    /// Looks at the world and the clock for all that wait for them, in order of arrival.
+    fn poll(&mut self, scene: &mut Scene<'_>) {
+        for instance in Vec::from(self.watching.clone()) {
+            let Some(wait) = scene.wait(instance) else { continue };
+            let order = self.search_order(scene, instance, wait);
+            let found = order.into_iter().find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch));
             if let Some(branch) = found {
-                let step = self.machine.outside_step(instance, branch, &self.state);
-                if !self.take(step, world, &mut 0) {
+                let step = scene.outside_step(instance, branch);
+                if !self.take(step, scene, &mut 0) {
                     return;
                 }
                 self.append(instance);
             }
         }
+    }
+}
+
+/// Who continues after a rendezvous.
+fn policy(step: Step, scene: &Scene<'_>) -> Policy {
+    let (instance, branch) = match step {
+        Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
+        Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. } | Step::Else { .. } | Step::Local { .. } => {
+            return Policy::Receiver;
+        }
+    };
+    let wait = scene.wait(instance).expect("a sender waits");
+    let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
+    scene.program.channels[channel.0 as usize].policy
+}
+
+/// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
+fn earlier_outside(scene: &mut Scene<'_>, instance: u32, branch: u32) -> Option<Step> {
+    let wait = scene.wait(instance)?;
+    let earlier = match wait.order {
+        AltOrder::Fair => 0..0,
+        AltOrder::Priority => 0..branch,
+    };
+    earlier
+        .into_iter()
+        .find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch))
+        .map(|branch| scene.outside_step(instance, branch))
+}
+
+fn is_waiting(scene: &Scene<'_>, instance: u32) -> bool {
+    match scene.state.control(instance) {
+        Control::Waiting { .. } => true,
+        Control::Running { .. } | Control::Ended => false,
+    }
+}
+
+fn remove(queue: &mut VecDeque<u32>, instance: u32) {
+    if let Some(position) = queue.iter().position(|other| *other == instance) {
+        queue.remove(position);
     }
 }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod commit;
 pub mod datum;
 mod execute;
 mod instances;
@@ -12,14 +13,17 @@ pub mod ir;
 mod lexer;
 pub mod lower;
 mod matching;
+mod outside;
 pub mod read;
 pub mod replay;
 pub mod report;
 mod rest;
+mod search;
 pub mod step;
 mod store;
 pub mod text;
 pub mod trace;
+mod trial;
 pub mod typing;
 pub mod verify;
 pub mod world;

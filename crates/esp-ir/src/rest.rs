@@ -3,10 +3,10 @@
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{ChannelId, Direction, Fault, Rest};
+use crate::outside::Supply;
 use crate::report::{FaultReport, Outcome, Resting, WaitsFor};
-use crate::step::{Control, Machine, State, Supply, channel_of};
-use crate::world::{Readiness, World};
-use std::sync::Arc;
+use crate::step::{Control, Scene, channel_of};
+use crate::world::Readiness;
 
 /// What could wake an instance by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,33 +19,34 @@ enum Hope {
     Others,
 }
 
-impl Machine<'_> {
+impl Scene<'_> {
     /// What a state without possible steps is: at rest, ended, or deadlocked.
-    pub fn rest(&mut self, state: &mut State, world: &mut dyn World) -> Outcome {
-        let code = Arc::clone(&self.code);
+    pub(crate) fn rest(&mut self) -> Outcome {
         let mut resting = Resting::default();
-        let count = state.instances.len();
+        let count = self.state.instances.len();
         let mut wakeable = vec![false; count];
         let mut others = vec![false; count];
         for instance in 0..count as u32 {
-            let Some(wait) = self.wait(&code, state, instance) else { continue };
+            let Some(wait) = self.wait(instance) else { continue };
             for (number, branch) in wait.branches.iter().enumerate() {
-                match self.hope(state, world, instance, number as u32, branch, &mut resting) {
+                match self.hope(instance, number as u32, branch, &mut resting) {
                     Hope::None => {}
                     Hope::Outside => wakeable[instance as usize] = true,
                     Hope::Others => others[instance as usize] = true,
                 }
             }
         }
-        self.spread(state, &mut wakeable, &others);
+        self.spread(&mut wakeable, &others);
         let stuck: Vec<u32> = (0..count as u32)
             .filter(|instance| {
-                let idle = self.wait(&code, state, *instance).is_some_and(|wait| wait.rest == Rest::Idle);
-                state.instances[*instance as usize].control != Control::Ended && !wakeable[*instance as usize] && !idle
+                let idle = self.wait(*instance).is_some_and(|wait| wait.rest == Rest::Idle);
+                self.state.instances[*instance as usize].control != Control::Ended
+                    && !wakeable[*instance as usize]
+                    && !idle
             })
             .collect();
         if let Some(first) = stuck.first() {
-            return Outcome::Faulted(Box::new(self.deadlock(state, *first, &stuck)));
+            return Outcome::Faulted(Box::new(self.deadlock(*first, &stuck)));
         }
         if !wakeable.contains(&true) {
             return Outcome::Ended(0);
@@ -57,16 +58,8 @@ impl Machine<'_> {
         Outcome::Resting(resting)
     }
 
-    fn hope(
-        &mut self,
-        state: &mut State,
-        world: &mut dyn World,
-        instance: u32,
-        number: u32,
-        branch: &BranchCode,
-        resting: &mut Resting,
-    ) -> Hope {
-        let known = state.instances[instance as usize].branches[number as usize];
+    fn hope(&mut self, instance: u32, number: u32, branch: &BranchCode, resting: &mut Resting) -> Hope {
+        let known = self.state.instances[instance as usize].branches[number as usize];
         if !known.open {
             return match branch.guard {
                 GuardCode::Region(_) => Hope::Others,
@@ -79,20 +72,18 @@ impl Machine<'_> {
                 resting.deadline_ns = Some(earliest);
                 Hope::Outside
             }
-            OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
-                match self.supply(state, world, instance, number) {
-                    Supply::Closed => Hope::None,
-                    Supply::Starved => Hope::Others,
-                    Supply::Refused => Hope::Outside,
-                    Supply::Pending | Supply::Matching => {
-                        resting.readable.push(*channel);
-                        Hope::Outside
-                    }
+            OperationCode::In { channel, .. } if !self.is_internal(*channel) => match self.supply(instance, number) {
+                Supply::Closed => Hope::None,
+                Supply::Starved => Hope::Others,
+                Supply::Refused => Hope::Outside,
+                Supply::Pending | Supply::Matching => {
+                    resting.readable.push(*channel);
+                    Hope::Outside
                 }
-            }
+            },
             OperationCode::Out { channel, .. } if !self.is_internal(*channel) => {
-                if state.closed[channel.0 as usize] || world.readiness(*channel) == Readiness::Closed {
-                    state.closed[channel.0 as usize] = true;
+                if self.state.closed[channel.0 as usize] || self.world.readiness(*channel) == Readiness::Closed {
+                    self.state.closed[channel.0 as usize] = true;
                     return Hope::None;
                 }
                 resting.writable.push(*channel);
@@ -103,16 +94,16 @@ impl Machine<'_> {
     }
 
     /// Whatever a wakeable instance could wake is wakeable too.
-    fn spread(&self, state: &State, wakeable: &mut [bool], others: &[bool]) {
+    fn spread(&self, wakeable: &mut [bool], others: &[bool]) {
         loop {
             let mut grown = false;
             for instance in 0..wakeable.len() {
                 if wakeable[instance] {
                     continue;
                 }
-                let Some(wait) = self.wait(&self.code, state, instance as u32) else { continue };
+                let Some(wait) = self.wait(instance as u32) else { continue };
                 let another = (0..wakeable.len()).any(|other| other != instance && wakeable[other]);
-                if others[instance] && another || self.has_wakeable_partner(state, wait, instance as u32, wakeable) {
+                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, wakeable) {
                     wakeable[instance] = true;
                     grown = true;
                 }
@@ -123,19 +114,19 @@ impl Machine<'_> {
         }
     }
 
-    fn has_wakeable_partner(&self, state: &State, wait: &WaitCode, instance: u32, wakeable: &[bool]) -> bool {
-        let known = &state.instances[instance as usize].branches;
+    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, wakeable: &[bool]) -> bool {
+        let known = &self.state.instances[instance as usize].branches;
         wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
             channel_of(branch).is_some_and(|channel| {
-                let partners = self.partners(state, instance, channel, direction(branch));
+                let partners = self.partners(instance, channel, direction(branch));
                 self.is_internal(channel) && partners.into_iter().any(|partner| wakeable[partner as usize])
             })
         })
     }
 
     /// The other instances, not ended, that have an operation of the other direction on the channel in their text.
-    fn partners(&self, state: &State, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
-        (0..state.instances.len() as u32)
+    fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
+        (0..self.state.instances.len() as u32)
             .filter(|other| {
                 let process = self.code.instances[*other as usize].0;
                 let (reads, writes) = self.code.uses[process.0 as usize][channel.0 as usize];
@@ -143,16 +134,16 @@ impl Machine<'_> {
                     Direction::In => writes,
                     Direction::Out => reads,
                 };
-                *other != instance && fits && state.instances[*other as usize].control != Control::Ended
+                *other != instance && fits && self.state.instances[*other as usize].control != Control::Ended
             })
             .collect()
     }
 
-    fn deadlock(&self, state: &State, first: u32, stuck: &[u32]) -> FaultReport {
+    fn deadlock(&self, first: u32, stuck: &[u32]) -> FaultReport {
         let mut waits = Vec::new();
         for instance in stuck {
-            let Some(wait) = self.wait(&self.code, state, *instance) else { continue };
-            let known = &state.instances[*instance as usize].branches;
+            let Some(wait) = self.wait(*instance) else { continue };
+            let known = &self.state.instances[*instance as usize].branches;
             let before = waits.len();
             for (branch, _) in wait.branches.iter().zip(known).filter(|(_, known)| known.open) {
                 if let Some(channel) = channel_of(branch) {
@@ -161,7 +152,7 @@ impl Machine<'_> {
                         instance: *instance,
                         location: branch.location,
                         operation: Some((channel, direction)),
-                        partners: self.partners(state, *instance, channel, direction),
+                        partners: self.partners(*instance, channel, direction),
                     });
                 }
             }
