@@ -6,6 +6,7 @@ use crate::ir::{
     Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program, Rest, Step,
     Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
+use crate::liveness::{Dead, DeadAt, dead_at};
 use crate::store::{Kind, Layouts};
 use crate::typing::{is_value, operand_type, place_type};
 
@@ -140,7 +141,8 @@ pub(crate) enum Inst {
     Branch(Register, Box<(EdgeCode, EdgeCode)>),
     Switch(Register, Box<[(i64, EdgeCode)]>, Box<EdgeCode>),
     Wait(u32),
-    Yield(EdgeCode),
+    /// What no longer matters after it.
+    Yield(EdgeCode, Box<Dead>),
     Return(TypedOperand),
     Result(Box<[PassedCode]>),
     Exit(Register),
@@ -206,6 +208,8 @@ pub(crate) struct BranchCode {
     pub(crate) then: Pc,
     pub(crate) parameters: Box<[Register]>,
     pub(crate) location: Location,
+    /// What no longer matters once it is taken.
+    pub(crate) dead: Dead,
 }
 
 #[derive(Clone, Debug)]
@@ -213,7 +217,9 @@ pub(crate) struct WaitCode {
     pub(crate) order: AltOrder,
     pub(crate) rest: Rest,
     pub(crate) branches: Box<[BranchCode]>,
-    pub(crate) otherwise: Option<Pc>,
+    pub(crate) otherwise: Option<(Pc, Dead)>,
+    /// What no longer matters once its guards are known.
+    pub(crate) dead: Dead,
     pub(crate) location: Location,
     /// Whether a guard asks for free objects.
     pub(crate) retries: bool,
@@ -315,12 +321,13 @@ impl<'a> Decoder<'a> {
     fn decode(mut self) -> BodyCode {
         let mut instructions = Vec::new();
         let mut locations = Vec::new();
-        for block in &self.body.blocks {
+        let dead = dead_at(self.body, &self.slots);
+        for (block, dead) in self.body.blocks.iter().zip(dead) {
             for instruction in &block.instructions {
                 instructions.push(self.instruction(instruction.result, &instruction.op));
                 locations.push(instruction.location);
             }
-            let terminator = self.terminator(&block.terminator, block.location);
+            let terminator = self.terminator(&block.terminator, block.location, dead);
             instructions.push(terminator);
             locations.push(block.location);
         }
@@ -513,7 +520,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn terminator(&mut self, terminator: &Terminator, location: Location) -> Inst {
+    fn terminator(&mut self, terminator: &Terminator, location: Location, dead: DeadAt) -> Inst {
         match terminator {
             Terminator::Jump(edge) => Inst::Jump(self.edge(edge)),
             Terminator::Branch { condition, then, otherwise } => {
@@ -525,11 +532,11 @@ impl<'a> Decoder<'a> {
                 Inst::Switch(value.0, cases.collect(), Box::new(self.edge(default)))
             }
             Terminator::Wait(wait) => {
-                let wait = self.wait(wait, location);
+                let wait = self.wait(wait, location, dead);
                 self.waits.push(wait);
                 Inst::Wait(self.waits.len() as u32 - 1)
             }
-            Terminator::Yield(edge) => Inst::Yield(self.edge(edge)),
+            Terminator::Yield(edge) => Inst::Yield(self.edge(edge), Box::new(dead.here)),
             Terminator::Return(operand) => Inst::Return(self.typed(operand)),
             Terminator::Result(passed) => Inst::Result(self.passed(passed)),
             Terminator::Exit(value) => Inst::Exit(value.0),
@@ -538,11 +545,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn wait(&self, wait: &Wait, location: Location) -> WaitCode {
+    fn wait(&self, wait: &Wait, location: Location, dead: DeadAt) -> WaitCode {
         let branches: Box<[_]> = wait
             .branches
             .iter()
-            .map(|branch| BranchCode {
+            .zip(dead.branches)
+            .map(|(branch, dead)| BranchCode {
                 guard: match branch.guard {
                     Guard::Open => GuardCode::Open,
                     Guard::Value(value) => GuardCode::Register(value.0),
@@ -568,6 +576,7 @@ impl<'a> Decoder<'a> {
                 then: self.start(branch.then),
                 parameters: registers(&self.body.blocks[branch.then.0 as usize].parameters),
                 location: branch.location,
+                dead,
             })
             .collect();
         let retries = branches.iter().any(|branch| matches!(branch.guard, GuardCode::Region(_)));
@@ -581,7 +590,8 @@ impl<'a> Decoder<'a> {
             order: wait.order,
             rest: wait.rest,
             branches,
-            otherwise: wait.otherwise.map(|block| self.start(block)),
+            otherwise: wait.otherwise.map(|block| (self.start(block), dead.otherwise)),
+            dead: dead.here,
             location,
             retries,
             watches,

@@ -30,13 +30,13 @@ impl<'a> Scene<'a> {
             Step::FromWorld { instance, branch } => self.take_from_world(instance, branch),
             Step::ToWorld { instance, branch } => self.give_to_world(instance, branch),
             Step::After { instance, branch } => {
-                let then = self.branch(instance, branch).then;
-                self.go_on(instance, then);
+                self.leave(instance, self.branch(instance, branch));
                 Ok(())
             }
             Step::Else { instance } => {
                 let wait = self.wait(instance).expect("an `else` is taken while waiting");
-                self.go_on(instance, wait.otherwise.expect("only a wait with an `else` takes it"));
+                let (at, dead) = wait.otherwise.as_ref().expect("only a wait with an `else` takes it");
+                self.go_on(instance, *at, dead);
                 Ok(())
             }
         };
@@ -122,7 +122,9 @@ impl<'a> Scene<'a> {
             branches.push(BranchState { open, deadline_ns });
         }
         let stuck = wait.otherwise.is_none() && !wait.retries && branches.iter().all(|branch| !branch.open);
-        self.state.instances[instance as usize].branches = branches;
+        let arrived = &mut self.state.instances[instance as usize];
+        arrived.branches = branches;
+        wait.dead.clear(&mut arrived.frame);
         if stuck {
             let trap = Trap { fault: Fault::Alt, location: wait.location, name: None };
             return Err(report(instance, trap, None));
@@ -169,8 +171,8 @@ impl<'a> Scene<'a> {
         self.state.instances[sender as usize].frame.memory = memory;
         received?;
         self.give(sender, passed, out)?;
-        self.go_on(sender, out.then);
-        self.go_on(receiver, input.then);
+        self.leave(sender, out);
+        self.leave(receiver, input);
         Ok(())
     }
 

@@ -347,7 +347,11 @@ impl<'a> Context<'a> {
                     continue;
                 }
                 Inst::Wait(wait) => return Stop::Wait(*wait),
-                Inst::Yield(edge) => return Stop::Yield(self.follow(edge, frame) as Pc),
+                Inst::Yield(edge, dead) => {
+                    let at = self.follow(edge, frame);
+                    dead.clear(frame);
+                    return Stop::Yield(at as Pc);
+                }
                 Inst::Return(_) | Inst::Result(_) => return Stop::Value(at as Pc),
                 Inst::Exit(status) => return Stop::Exit(frame.registers[*status as usize] as u8),
                 Inst::End => return Stop::End,

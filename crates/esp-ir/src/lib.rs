@@ -11,6 +11,7 @@ mod instances;
 pub mod interpreter;
 pub mod ir;
 mod lexer;
+mod liveness;
 pub mod lower;
 mod matching;
 mod outside;

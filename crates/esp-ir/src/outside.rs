@@ -108,7 +108,7 @@ impl<'a> Scene<'a> {
         received?;
         self.give_back(channel).map_err(trap)?;
         self.world.take(channel);
-        self.go_on(instance, branch.then);
+        self.leave(instance, branch);
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl<'a> Scene<'a> {
             .map_err(|fault| report(instance, Trap { fault, location: branch.location, name: None }, Some(channel)))?;
         self.give(instance, passed, branch)?;
         self.world.put(channel, &message);
-        self.go_on(instance, branch.then);
+        self.leave(instance, branch);
         Ok(())
     }
 }

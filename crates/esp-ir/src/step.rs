@@ -9,18 +9,21 @@
 //! From one operation to the next is one step, as nothing another instance does can be seen in between. While an
 //! instance waits, what its regions would compute is tried and taken back without a trace.
 
-use crate::code::{BodyCode, BranchCode, Code, OperationCode, Pc, WaitCode};
+use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, WaitCode};
 pub use crate::execute::Checks;
 use crate::execute::{Frame, Scratch, Trap};
 use crate::ir::{Boundary, ChannelId, PoolId, ProcessId, Program};
+use crate::liveness::Dead;
 use crate::matching::Capture;
 use crate::report::{FaultReport, Outcome};
 use crate::store::{Part, Pools};
 pub use crate::trace::Step;
+use crate::trial::wipe;
 use crate::world::World;
 use std::collections::VecDeque;
 
-/// Everything a program's future depends on, but for the world. Equal states have equal futures.
+/// Everything a program's future depends on, but for the world. Equal states have equal futures; what a process will
+/// never read again is 0, so that states do not differ by it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub(crate) instances: Vec<Instance>,
@@ -242,12 +245,26 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// An instance leaves its operation through a branch.
+    pub(crate) fn leave(&mut self, instance: u32, branch: &BranchCode) {
+        match &branch.operation {
+            OperationCode::Out { payload: PayloadCode::Region(region), .. } => {
+                wipe(region, &mut self.state.instances[instance as usize].frame);
+            }
+            OperationCode::Out { payload: PayloadCode::Ready(_), .. }
+            | OperationCode::In { .. }
+            | OperationCode::After { .. } => {}
+        }
+        self.go_on(instance, branch.then, &branch.dead);
+    }
+
     /// An instance leaves its operation.
     #[inline]
-    pub(crate) fn go_on(&mut self, instance: u32, at: Pc) {
+    pub(crate) fn go_on(&mut self, instance: u32, at: Pc, dead: &Dead) {
         let instance = &mut self.state.instances[instance as usize];
         instance.control = Control::Running { at };
         instance.branches.clear();
+        dead.clear(&mut instance.frame);
     }
 }
 

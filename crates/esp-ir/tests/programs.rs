@@ -307,3 +307,30 @@ fn the_world_is_looked_at_every_64_turns() {
         assert!(waited.is_some_and(|turns| turns <= 64), "{turns_before}: {waited:?}");
     }
 }
+
+/// Whether the program is in the same state after either world has had its say.
+fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
+    let program = compile(Path::new("state.esp"), text);
+    let [first, second] = worlds.map(|script| {
+        let mut world = Script::new(&program, script);
+        let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
+        assert!(matches!(interpreter.run(&mut world, BUDGET), Outcome::Resting(_)), "{script}");
+        interpreter.state().clone()
+    });
+    first == second
+}
+
+/// States do not differ by registers and slots that nobody will read.
+#[test]
+fn states_forget_what_no_longer_matters() {
+    let declarations = "channel c(int) external out; channel d(int) external in; channel b(bytes[<=4]) external out;";
+    let check = |process: &str, worlds, same| {
+        assert_eq!(is_same_state(&format!("{declarations} {process}"), worlds), same, "{process}");
+    };
+    let ints = ["// offer c 1\n// offer c 2", "// offer c 7"];
+    check("process p { while { in(c, $x); out(d, x * 3 + 1); } }", ints, true);
+    check("process p { while { in(c, $x); if (x > 1) { yield; out(d, x); } } }", ints, true);
+    check("process p { while { in(b, $s); out(d, s.len); } }", ["// offer b \"ab\"", "// offer b \"cd\""], true);
+    check("process p { var last = 0; while { in(c, $x); out(d, last); last = x; } }", ints, false);
+    check("process p { var sum = 0; while { in(c, $x); sum = sum + 1; out(d, sum); } }", ints, false);
+}

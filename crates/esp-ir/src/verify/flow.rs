@@ -7,14 +7,15 @@ use crate::ir::{
 };
 
 /// What an id refers to.
-pub(super) enum Use<'a> {
+pub(crate) enum Use<'a> {
     Value(Value),
     Place(&'a Place),
     Block(BlockId),
     Slot(u32),
 }
 
-fn operand<'a>(of: &'a Operand, visit: &mut dyn FnMut(Use<'a>)) {
+/// Calls `visit` for what an operand refers to.
+pub(crate) fn operand<'a>(of: &'a Operand, visit: &mut dyn FnMut(Use<'a>)) {
     match of {
         Operand::Value(value) => visit(Use::Value(*value)),
         Operand::Place(place) => visit(Use::Place(place)),
@@ -22,7 +23,7 @@ fn operand<'a>(of: &'a Operand, visit: &mut dyn FnMut(Use<'a>)) {
 }
 
 /// Calls `visit` for everything an instruction refers to.
-pub(super) fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
+pub(crate) fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
     written_place(op, &mut |place| visit(Use::Place(place)));
     match op {
         Op::Constant(_)
@@ -66,7 +67,8 @@ pub(super) fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
     }
 }
 
-fn passed<'a>(values: &'a [Passed], visit: &mut dyn FnMut(Use<'a>)) {
+/// Calls `visit` for what the values of a message refer to.
+pub(crate) fn passed<'a>(values: &'a [Passed], visit: &mut dyn FnMut(Use<'a>)) {
     values.iter().for_each(|value| operand(&value.operand, visit));
 }
 
@@ -86,7 +88,7 @@ fn pattern<'a>(of: &'a Pattern, visit: &mut dyn FnMut(Use<'a>)) {
 }
 
 /// Calls `visit` for everything a terminator refers to.
-pub(super) fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn FnMut(Use<'a>)) {
+pub(crate) fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn FnMut(Use<'a>)) {
     for edge in edges(terminator) {
         visit(Use::Block(edge.to));
         edge.arguments.iter().for_each(|value| visit(Use::Value(*value)));

@@ -3,6 +3,7 @@
 //! Finds every violation, not only the first.
 
 mod flow;
+pub(crate) use flow::{Use, op_uses, operand, passed, terminator_uses};
 mod types;
 mod waits;
 

@@ -1,0 +1,355 @@
+//! Which registers and slots of a process still matter where others can see it: at a wait, after a branch of one,
+//! after a `yield`. What no longer matters is zeroed there, so that states which go on alike are equal.
+//!
+//! Liveness runs backwards over the blocks. Forwards runs what may differ from zero, so that only that is zeroed.
+//! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
+
+use crate::code::{Register, edges, written_place};
+use crate::execute::Frame;
+use crate::ir::{
+    Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Value, Wait,
+};
+use crate::verify::{Use, op_uses, operand, passed, terminator_uses};
+
+/// What no longer matters at some point of a body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dead {
+    registers: Box<[Register]>,
+    /// Offset and size.
+    slots: Box<[(usize, usize)]>,
+}
+
+impl Dead {
+    /// Zeroes it.
+    #[inline]
+    pub(crate) fn clear(&self, frame: &mut Frame) {
+        for register in &self.registers {
+            frame.registers[*register as usize] = 0;
+        }
+        for (offset, size) in &self.slots {
+            frame.memory[*offset..*offset + *size].fill(0);
+        }
+    }
+}
+
+/// What is dead where a block's terminator lets others see the process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeadAt {
+    /// At the wait, when its guards are known; or after the `yield`.
+    pub(crate) here: Dead,
+    /// After each branch of the wait.
+    pub(crate) branches: Vec<Dead>,
+    /// After its `else`.
+    pub(crate) otherwise: Dead,
+}
+
+/// A set of registers and slots: first one flag per value, then one per slot.
+type Set = Vec<bool>;
+
+/// For each block, what is dead at its terminator. `slots` are the offsets and sizes of the body's slots.
+pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)]) -> Vec<DeadAt> {
+    let is_seen = |terminator: &Terminator| matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_));
+    if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
+        return vec![DeadAt::default(); body.blocks.len()];
+    }
+    let mut flow = Flow { body, slots, live: vec![vec![false; body.values.len() + slots.len()]; body.blocks.len()] };
+    flow.find_live();
+    flow.find_dead()
+}
+
+struct Flow<'a> {
+    body: &'a Body,
+    slots: &'a [(usize, usize)],
+    /// Per block: what is live at its start, parameters included.
+    live: Vec<Set>,
+}
+
+impl Flow<'_> {
+    fn slot(&self, slot: u32) -> usize {
+        self.body.values.len() + slot as usize
+    }
+
+    fn find_live(&mut self) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (index, block) in self.body.blocks.iter().enumerate().rev() {
+                let mut live = self.live_at_end(&block.terminator);
+                for instruction in block.instructions.iter().rev() {
+                    if let Some(value) = instruction.result {
+                        live[value.0 as usize] = false;
+                    }
+                    self.before(&instruction.op, &mut live);
+                }
+                changed |= self.live[index] != live;
+                self.live[index] = live;
+            }
+        }
+    }
+
+    fn live_at_end(&self, terminator: &Terminator) -> Set {
+        let mut live = match terminator {
+            Terminator::Wait(wait) => self.live_at_rest(wait),
+            _ => vec![false; self.body.values.len() + self.slots.len()],
+        };
+        for edge in edges(terminator) {
+            self.join(&mut live, edge.to, &[]);
+            let parameters = &self.body.blocks[edge.to.0 as usize].parameters;
+            for (argument, parameter) in edge.arguments.iter().zip(parameters) {
+                live[argument.0 as usize] |= self.live[edge.to.0 as usize][parameter.0 as usize];
+            }
+        }
+        match terminator {
+            Terminator::Jump(_) | Terminator::Yield(_) => {}
+            Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => {
+                live[value.0 as usize] = true;
+            }
+            Terminator::Wait(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => terminator_uses(terminator, &mut |used| match used {
+                Use::Value(value) => live[value.0 as usize] = true,
+                Use::Place(place) => self.read(place, &mut live),
+                Use::Block(_) | Use::Slot(_) => {}
+            }),
+        }
+        live
+    }
+
+    /// What is live at a wait once its guards and times have been looked at.
+    fn live_at_rest(&self, wait: &Wait) -> Set {
+        let mut live = vec![false; self.body.values.len() + self.slots.len()];
+        for branch in &wait.branches {
+            match branch.guard {
+                Guard::Region(entry) => self.join(&mut live, entry, &[]),
+                Guard::Open | Guard::Value(_) => {}
+            }
+            let mut read = |used: Use<'_>| match used {
+                Use::Value(value) => live[value.0 as usize] = true,
+                Use::Place(place) => self.read(place, &mut live),
+                Use::Block(_) | Use::Slot(_) => {}
+            };
+            let mut bound = Vec::new();
+            match &branch.operation {
+                Operation::In { patterns, condition, .. } => {
+                    patterns.iter().for_each(|pattern| pattern_parts(pattern, &mut bound, &mut read));
+                    condition.iter().for_each(|entry| self.join(&mut live, *entry, &bound));
+                }
+                Operation::Out { payload: Payload::Ready(values), .. } => passed(values, &mut read),
+                Operation::Out { payload: Payload::Region(entry), .. } => self.join(&mut live, *entry, &[]),
+                Operation::After { .. } => {}
+            }
+            self.join(&mut live, branch.then, &bound);
+        }
+        wait.otherwise.iter().for_each(|block| self.join(&mut live, *block, &[]));
+        live
+    }
+
+    /// Adds what is live at a block's start, but for its parameters and the slots bound on the way there.
+    fn join(&self, live: &mut Set, block: BlockId, bound: &[u32]) {
+        let parameters = &self.body.blocks[block.0 as usize].parameters;
+        for (index, there) in self.live[block.0 as usize].iter().enumerate() {
+            let given = parameters.contains(&Value(index as u32)) || bound.iter().any(|slot| self.slot(*slot) == index);
+            live[index] |= *there && !given;
+        }
+    }
+
+    /// Goes back over one instruction.
+    fn before(&self, op: &Op, live: &mut Set) {
+        let mut written = None;
+        written_place(op, &mut |place| written = Some(place));
+        let overwrites = overwrites(op);
+        if let (true, Some(Place { base: Base::Slot(slot), path })) = (overwrites, written)
+            && path.is_empty()
+        {
+            live[self.slot(slot.0)] = false;
+        }
+        op_uses(op, &mut |used| match used {
+            Use::Value(value) => live[value.0 as usize] = true,
+            Use::Place(place) => {
+                let is_target = written.is_some_and(|written| std::ptr::eq(written, place));
+                // An index is checked against a length, which may lie in the slot.
+                let indexed = place.path.iter().any(|step| matches!(step, Step::Element(_)));
+                match place.base {
+                    Base::Slot(_) if is_target && overwrites && !indexed => {}
+                    Base::Slot(_) | Base::Object(_) => self.read(place, live),
+                }
+            }
+            Use::Block(_) | Use::Slot(_) => {}
+        });
+    }
+
+    fn read(&self, place: &Place, live: &mut Set) {
+        match place.base {
+            Base::Slot(slot) => live[self.slot(slot.0)] = true,
+            Base::Object(value) => live[value.0 as usize] = true,
+        }
+        for step in &place.path {
+            match step {
+                Step::Element(value) => live[value.0 as usize] = true,
+                Step::Field(_) | Step::Payload(_) => {}
+            }
+        }
+    }
+
+    fn find_dead(&self) -> Vec<DeadAt> {
+        let body = self.body;
+        let mut dirty: Vec<Option<Set>> = vec![None; body.blocks.len()];
+        let mut dead = vec![DeadAt::default(); body.blocks.len()];
+        dirty[0] = Some(vec![false; body.values.len() + self.slots.len()]);
+        let mut work = vec![BlockId(0)];
+        while let Some(block) = work.pop() {
+            let index = block.0 as usize;
+            let mut set = dirty[index].clone().expect("a block is visited once something reaches it");
+            self.write(&body.blocks[index].instructions, &mut set);
+            let mut flow = |to: BlockId, set: &Set| {
+                let known = &mut dirty[to.0 as usize];
+                let before = known.clone();
+                match known {
+                    Some(known) => known.iter_mut().zip(set).for_each(|(known, new)| *known |= *new),
+                    None => *known = Some(set.clone()),
+                }
+                if *known != before {
+                    work.push(to);
+                }
+            };
+            match &body.blocks[index].terminator {
+                Terminator::Wait(wait) => {
+                    let here = self.split(&mut set, &self.live_at_rest(wait));
+                    let mut branches = Vec::new();
+                    for branch in &wait.branches {
+                        let mut set = set.clone();
+                        let mut bound = Vec::new();
+                        match &branch.operation {
+                            Operation::In { patterns, .. } => {
+                                patterns.iter().for_each(|pattern| pattern_parts(pattern, &mut bound, &mut |_| {}));
+                            }
+                            Operation::Out { .. } | Operation::After { .. } => {}
+                        }
+                        bound.iter().for_each(|slot| set[self.slot(*slot)] = true);
+                        branches.push(self.enter(branch.then, &mut set));
+                        flow(branch.then, &set);
+                    }
+                    let otherwise = wait.otherwise.map(|block| {
+                        let mut set = set.clone();
+                        let dead = self.enter(block, &mut set);
+                        flow(block, &set);
+                        dead
+                    });
+                    dead[index] = DeadAt { here, branches, otherwise: otherwise.unwrap_or_default() };
+                }
+                Terminator::Yield(edge) => {
+                    let here = self.enter(edge.to, &mut set);
+                    flow(edge.to, &set);
+                    dead[index] = DeadAt { here, ..DeadAt::default() };
+                }
+                terminator => {
+                    for edge in edges(terminator) {
+                        let mut set = set.clone();
+                        let parameters = &body.blocks[edge.to.0 as usize].parameters;
+                        parameters.iter().for_each(|value| set[value.0 as usize] = true);
+                        flow(edge.to, &set);
+                    }
+                }
+            }
+        }
+        dead
+    }
+
+    /// What is dead on arrival in a block, parameters set; the rest stays in the set.
+    fn enter(&self, block: BlockId, set: &mut Set) -> Dead {
+        self.body.blocks[block.0 as usize].parameters.iter().for_each(|value| set[value.0 as usize] = true);
+        self.split(set, &self.live[block.0 as usize])
+    }
+
+    /// Takes out of the set what is not live.
+    fn split(&self, set: &mut Set, live: &Set) -> Dead {
+        let dead: Vec<usize> = (0..set.len()).filter(|index| set[*index] && !live[*index]).collect();
+        dead.iter().for_each(|index| set[*index] = false);
+        let (registers, slots) = dead.split_at(dead.partition_point(|index| *index < self.body.values.len()));
+        Dead {
+            registers: registers.iter().map(|index| *index as Register).collect(),
+            slots: slots.iter().map(|index| self.slots[*index - self.body.values.len()]).collect(),
+        }
+    }
+
+    fn write(&self, instructions: &[crate::ir::Instruction], set: &mut Set) {
+        for instruction in instructions {
+            if let Some(value) = instruction.result {
+                set[value.0 as usize] = true;
+            }
+            let mut touch = |place: &Place| match place.base {
+                Base::Slot(slot) => set[self.slot(slot.0)] = true,
+                Base::Object(_) => {}
+            };
+            written_place(&instruction.op, &mut touch);
+            // An extern function may write its arguments.
+            if let Op::CallExtern { arguments, .. } = &instruction.op {
+                arguments.iter().for_each(|argument| {
+                    operand(argument, &mut |used| match used {
+                        Use::Place(place) => touch(place),
+                        Use::Value(_) | Use::Block(_) | Use::Slot(_) => {}
+                    });
+                });
+            }
+        }
+    }
+}
+
+/// Whether an instruction writes its place without a look at what was there.
+fn overwrites(op: &Op) -> bool {
+    match op {
+        Op::Store(..)
+        | Op::Copy { .. }
+        | Op::SetBytes(..)
+        | Op::Fill(..)
+        | Op::SetTag(..)
+        | Op::CopySlice { .. }
+        | Op::CallFunction { .. } => true,
+        Op::SetLength(..)
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::StoreNumber { .. }
+        | Op::StoreBits { .. }
+        | Op::CallExtern { .. }
+        | Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::Load(_)
+        | Op::Tag(_)
+        | Op::Length(_)
+        | Op::LoadNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::Equal(..)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Mark(_) => false,
+    }
+}
+
+/// The slots a pattern binds, and what it compares with.
+fn pattern_parts<'a>(pattern: &'a Pattern, bound: &mut Vec<u32>, read: &mut dyn FnMut(Use<'a>)) {
+    match pattern {
+        Pattern::Bind(Bind::Slot(slot)) => bound.push(slot.0),
+        Pattern::Equal(value) => operand(value, read),
+        Pattern::Tag(_, Some(payload)) => pattern_parts(payload, bound, read),
+        Pattern::Record(parts) | Pattern::Array(parts) => {
+            parts.iter().for_each(|part| pattern_parts(part, bound, read));
+        }
+        Pattern::Any
+        | Pattern::Bind(Bind::Parameter(_))
+        | Pattern::Constant(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Tag(_, None) => {}
+    }
+}
