@@ -326,7 +326,7 @@ pub enum BlockItem {
     /// One declarator of `var`. Those of one `var` share `group`, in order.
     Var(Var),
     /// `const` inside a process.
-    Const(Const),
+    Const(Box<Const>),
     /// A statement.
     Stmt(Stmt),
 }
@@ -348,7 +348,7 @@ pub struct Var {
     /// The variable.
     pub name: Name,
     /// Its type, if written.
-    pub ty: Option<ValueType>,
+    pub ty: Option<Box<ValueType>>,
     /// Its first value, if written.
     pub value: Option<Box<Expr>>,
 }
@@ -374,7 +374,7 @@ pub enum StmtKind {
     /// `while (c) s` or `while { .. }`
     While(Option<Expr>, Box<Stmt>),
     /// `for i in a..b { .. }`
-    For(Name, Box<Expr>, Box<Expr>, Block),
+    For(Box<Name>, Box<Expr>, Box<Expr>, Box<Block>),
     /// `match e { pattern => s .. }`
     Match(Expr, Vec<(Pattern, Stmt)>),
     /// `break;`
@@ -390,11 +390,11 @@ pub enum StmtKind {
     /// `assert(e);`
     Assert(Expr),
     /// `in`, `out` or `alt`.
-    Communicate(Communicate),
+    Communicate(Box<Communicate>),
     /// `f(x);`, which includes `link(x)` and `unlink(x)`.
     Call(Name, Vec<Expr>),
     /// `x[i].f += e;`
-    Assign(Place, AssignOperator, Box<Expr>),
+    Assign(Box<Place>, AssignOperator, Box<Expr>),
 }
 
 /// A channel operation or `alt`.
@@ -423,7 +423,7 @@ pub enum CommunicateForm {
 #[derive(Clone, Debug)]
 pub struct Branch {
     /// `when (e)`
-    pub guard: Option<Expr>,
+    pub guard: Option<Box<Expr>>,
     /// What it waits for.
     pub operation: Operation,
     /// The attached block; missing for `in(c, x);`.

@@ -10,7 +10,7 @@ use crate::types::{AggregateId, Type, TypeId, TypeTable};
 use std::collections::BTreeMap;
 
 /// The static part of a pattern.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Static {
     Any,
     /// Integers from the first up to but without the second; a `bool` is 0 or 1, a `pid` its instance number.
@@ -622,9 +622,14 @@ pub(super) fn check_match(
         if earlier.is_empty() {
             continue;
         }
-        if checker.uncovered(earlier, &[&parts[index]], &[ty]) == Ok(None) {
-            let message = "this arm of `match` is covered by earlier ones";
-            checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it, or move it up"));
+        match checker.uncovered(earlier, &[&parts[index]], &[ty]) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = "this arm of `match` is covered by earlier ones";
+                checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it, or move it up"));
+            }
+            // A warning is not worth more work.
+            Err(TooComplex) => return,
         }
     }
 }
@@ -638,14 +643,19 @@ pub(super) fn check_priority(checker: &mut Checker, branches: &[hir::Branch], ow
         let types: Vec<TypeId> = patterns.iter().map(|pattern| pattern.ty).collect();
         let same = earlier.iter().filter(|(other, ..)| other == channel);
         let rows: Vec<Vec<&Static>> = same.clone().map(|(_, parts, _)| parts.iter().collect()).collect();
-        if let Some((.., first)) = same.clone().next()
-            && checker.uncovered(rows, &parts.iter().collect::<Vec<_>>(), &types) == Ok(None)
-        {
-            let message = "this branch of `pri alt` is covered by an earlier one";
-            let diagnostic = Diagnostic::new(Code::W0906, branch.span, message)
-                .label(*first, "what it takes is taken here")
-                .help("drop it, or move it up");
-            checker.report(diagnostic);
+        if let Some((.., first)) = same.clone().next() {
+            match checker.uncovered(rows, &parts.iter().collect::<Vec<_>>(), &types) {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let message = "this branch of `pri alt` is covered by an earlier one";
+                    let diagnostic = Diagnostic::new(Code::W0906, branch.span, message)
+                        .label(*first, "what it takes is taken here")
+                        .help("drop it, or move it up");
+                    checker.report(diagnostic);
+                }
+                // A warning is not worth more work.
+                Err(TooComplex) => return,
+            }
         }
         if branch.guard.is_none() && patterns.iter().all(|pattern| checker.covers_its_static_part(pattern, own)) {
             earlier.push((*channel, parts, branch.span));

@@ -4,12 +4,15 @@ use super::names::Checker;
 use super::types::Limits;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir;
+use crate::span::Span;
 use crate::types::{ByteOrder, TypeId, TypeTable};
+use rustc_hash::FxHashMap;
 
 /// Resolves the widths of a layout's fields.
 pub(super) fn resolve_item(checker: &mut Checker, entry: usize) {
     let item = checker.layouts[entry].0;
-    let mut fields: Vec<hir::LayoutField> = Vec::new();
+    let mut fields: Vec<hir::LayoutField> = Vec::with_capacity(item.fields.len());
+    let mut first_places: FxHashMap<&str, Span> = FxHashMap::default();
     let mut offset = 0u32;
     let mut whole = true;
     for field in &item.fields {
@@ -18,12 +21,10 @@ pub(super) fn resolve_item(checker: &mut Checker, entry: usize) {
             whole = false;
             continue;
         };
-        if let Some(first) =
-            fields.iter().position(|other| other.name == field.name.text && !field.name.text.is_empty())
-        {
+        let first = *first_places.entry(&field.name.text).or_insert(field.name.span);
+        if first != field.name.span && !field.name.text.is_empty() {
             let message = format!("field `{}` is declared twice", field.name.text);
-            let diagnostic = Diagnostic::new(Code::E0204, field.name.span, message)
-                .label(item.fields[first].name.span, "first declared here");
+            let diagnostic = Diagnostic::new(Code::E0204, field.name.span, message).label(first, "first declared here");
             checker.report(diagnostic);
         }
         match field.order {

@@ -67,6 +67,9 @@ pub fn analyze_with_fast_paths(
     order::resolve(&mut checker);
     signatures::resolve(&mut checker);
     statements::check_bodies(&mut checker);
+    if checker.has_seen_enough() {
+        return checker.finish();
+    }
     interfaces::check(&mut checker);
     models::check(&mut checker);
     fastpaths::check(&mut checker);

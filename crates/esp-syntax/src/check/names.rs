@@ -193,6 +193,12 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether so many errors were found that further ones would not be kept: then nothing is gained by looking on,
+    /// and what nobody asks for takes no memory.
+    pub(super) fn has_seen_enough(&self) -> bool {
+        self.errors >= MOST_REPORTED
+    }
+
     /// Reports an error without labels or help.
     pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::new(code, span, message));

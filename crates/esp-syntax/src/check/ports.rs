@@ -9,7 +9,8 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, Boundary, ChannelId, Operation, PatternKind, ProcessId, Sharing};
 use crate::span::Span;
 use crate::types::TypeId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
 
 /// Replicas of a process whose pattern says `@` twice are looked at one by one up to this number.
 const MAX_EXPANDED_REPLICAS: u32 = 256;
@@ -54,6 +55,8 @@ pub(super) fn check(checker: &mut Checker) {
 
 fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
     let Some(hir) = &checker.processes[process.0 as usize].hir else { return };
+    // Operations of one process that take the same say nothing new about ports: the first stands for all.
+    let mut known: FxHashMap<(ChannelId, u64), usize> = FxHashMap::default();
     walk::communications(&hir.body, &mut |communicate| {
         for branch in &communicate.branches {
             match &branch.operation {
@@ -61,9 +64,17 @@ fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
                     let parts: Vec<Static> =
                         patterns.iter().map(|pattern| checker.static_part(pattern, Some(process))).collect();
                     let own_ids = patterns.iter().map(count_own_ids).sum();
+                    let readers = &mut traffic[channel.0 as usize].readers;
+                    if own_ids == 0 {
+                        let key = (*channel, FxBuildHasher.hash_one(&parts));
+                        let first = *known.entry(key).or_insert(readers.len());
+                        if readers.get(first).is_some_and(|first| first.patterns == parts) {
+                            continue;
+                        }
+                    }
                     let original = if own_ids > 1 { patterns.clone() } else { Vec::new() };
                     let reader = Reader { process, patterns: parts, own_ids, original, span: branch.span };
-                    traffic[channel.0 as usize].readers.push(reader);
+                    readers.push(reader);
                 }
                 Operation::Out(_, channel, _) => {
                     traffic[channel.0 as usize].writers.push((process, branch.span));

@@ -15,9 +15,15 @@ use crate::types::{Type, TypeId, TypeTable};
 /// Checks every function and process.
 pub(super) fn check_bodies(checker: &mut Checker) {
     for index in 0..checker.functions.len() {
+        if checker.has_seen_enough() {
+            return;
+        }
         check_function(checker, FnId(index as u32));
     }
     for index in 0..checker.processes.len() {
+        if checker.has_seen_enough() {
+            return;
+        }
         let item = checker.processes[index].item;
         let replicas = checker.processes[index].replicas;
         let (process, facts) = check_process(checker, item, replicas, BodyKind::Process(ProcessId(index as u32)));
@@ -96,6 +102,9 @@ impl<'a> Body<'_, 'a> {
         let mut statements = Vec::with_capacity(items.len());
         let mut index = 0;
         while let Some(item) = items.get(index) {
+            if self.checker.has_seen_enough() {
+                break;
+            }
             index += 1;
             match item {
                 ast::BlockItem::Label(label) => self.label(label, &mut statements),
@@ -154,6 +163,9 @@ impl<'a> Body<'_, 'a> {
             annotations.push(written);
         }
         for (var, annotation) in group.iter().zip(annotations.into_iter().rev()) {
+            if self.checker.has_seen_enough() {
+                return;
+            }
             self.variable(var, annotation, statements);
         }
     }
@@ -252,7 +264,7 @@ impl<'a> Body<'_, 'a> {
             ast::StmtKind::Block(block) => self.block(block),
             _ => {
                 let scope = self.enter();
-                let mut statements = Vec::new();
+                let mut statements = Vec::with_capacity(1);
                 self.statement(stmt, &mut statements);
                 self.leave(scope);
                 statements

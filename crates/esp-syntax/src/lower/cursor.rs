@@ -8,6 +8,19 @@ use crate::tree::{Green, SyntaxKind};
 use rowan::{GreenNodeData, GreenTokenData, NodeOrToken};
 use smol_str::SmolStr;
 
+/// Collecting without spare room: most lists of a program have one element, and the usual room for four would be most
+/// of what the abstract syntax takes.
+pub(super) trait Exactly: Iterator + Sized {
+    /// The items, in a vector that has no room for more.
+    fn exactly(self) -> Vec<Self::Item> {
+        let mut items: Vec<Self::Item> = self.collect();
+        items.shrink_to_fit();
+        items
+    }
+}
+
+impl<I: Iterator> Exactly for I {}
+
 /// A node and where it starts.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {

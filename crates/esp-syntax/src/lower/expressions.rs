@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::types::{int_type, mutability};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::tree::SyntaxKind;
@@ -16,7 +16,7 @@ fn error(node: Node) -> Expr {
 
 /// The expressions among the children of a node.
 pub(super) fn all(node: Node) -> Vec<Expr> {
-    node.nodes().filter_map(optional).collect()
+    node.nodes().filter_map(optional).exactly()
 }
 
 /// The first `N` expressions among the children of a node; errors where there are fewer.
@@ -34,7 +34,7 @@ pub(super) fn optional(node: Node) -> Option<Expr> {
         SyntaxKind::RecordExpr => {
             let field = |field: Node| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
             let fields = node.nodes().filter(|child| child.kind() == SyntaxKind::RecordField).map(field);
-            ExprKind::Record(mutability(node), fields.collect())
+            ExprKind::Record(mutability(node), fields.exactly())
         }
         SyntaxKind::ArrayExpr => ExprKind::Array(mutability(node), all(node)),
         SyntaxKind::RepeatExpr => {

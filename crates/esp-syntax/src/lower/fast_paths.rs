@@ -1,6 +1,6 @@
 //! Fast paths.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::{expressions, statements};
 use crate::ast::{
     Direction, Element, FastPath, FastPathProcess, FastPathSetting, Name, PathRegex, StatementRef, StatementRefKind,
@@ -21,8 +21,8 @@ pub(super) fn fast_path(node: Node) -> FastPath {
     };
     FastPath {
         name: node.name(),
-        settings: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathSetting).filter_map(setting).collect(),
-        processes: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathProcess).map(process).collect(),
+        settings: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathSetting).filter_map(setting).exactly(),
+        processes: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathProcess).map(process).exactly(),
         span: node.span(),
     }
 }
@@ -38,7 +38,7 @@ fn process(node: Node) -> FastPathProcess {
         process: node.name(),
         replica: node.node(SyntaxKind::Replica).and_then(Node::int),
         statements: list.map_or_else(Vec::new, |list| {
-            list.nodes().filter(|n| n.kind() == SyntaxKind::StatementItem).map(item).collect()
+            list.nodes().filter(|n| n.kind() == SyntaxKind::StatementItem).map(item).exactly()
         }),
         start: node
             .node(SyntaxKind::StartField)
@@ -46,7 +46,7 @@ fn process(node: Node) -> FastPathProcess {
             .map_or_else(|| missing_element(node), element),
         follows: node.node(SyntaxKind::FollowsField).map(regex_inside),
         exit: exit.map_or_else(Vec::new, |exit| {
-            exit.nodes().filter(|n| n.kind() == SyntaxKind::Element).map(element).collect()
+            exit.nodes().filter(|n| n.kind() == SyntaxKind::Element).map(element).exactly()
         }),
         span: node.span(),
     }
@@ -98,9 +98,9 @@ fn regex_inside(node: Node) -> PathRegex {
 
 fn regex(node: Node) -> Option<PathRegex> {
     let regex = match node.kind() {
-        SyntaxKind::Choice => PathRegex::Choice(node.nodes().filter_map(regex).collect()),
+        SyntaxKind::Choice => PathRegex::Choice(node.nodes().filter_map(regex).exactly()),
         SyntaxKind::Sequence => {
-            let mut parts: Vec<PathRegex> = node.nodes().filter_map(regex).collect();
+            let mut parts: Vec<PathRegex> = node.nodes().filter_map(regex).exactly();
             match parts.len() {
                 1 => parts.swap_remove(0),
                 _ => PathRegex::Sequence(parts),

@@ -13,12 +13,12 @@ use crate::ast;
 use crate::literal;
 use crate::span::FileId;
 use crate::tree::{Green, SyntaxKind};
-use cursor::Node;
+use cursor::{Exactly, Node};
 
 /// The abstract syntax of a file.
 pub(crate) fn file(file: FileId, root: &Green) -> ast::File {
     let root = Node::root(file, root);
-    ast::File { items: root.nodes().filter_map(item).collect() }
+    ast::File { items: root.nodes().filter_map(item).exactly() }
 }
 
 fn item(node: Node) -> Option<ast::Item> {
@@ -85,8 +85,8 @@ fn channel(node: Node) -> ast::Channel {
     };
     ast::Channel {
         name: node.name(),
-        types: node.nodes().filter_map(types::optional).collect(),
-        attributes: node.nodes().filter(|n| n.kind() == SyntaxKind::ChannelAttribute).filter_map(attribute).collect(),
+        types: node.nodes().filter_map(types::optional).exactly(),
+        attributes: node.nodes().filter(|n| n.kind() == SyntaxKind::ChannelAttribute).filter_map(attribute).exactly(),
         driver: node.node(SyntaxKind::ChannelDriver).and_then(bytes),
         span: node.span(),
     }
@@ -95,7 +95,7 @@ fn channel(node: Node) -> ast::Channel {
 fn interface(node: Node) -> ast::Interface {
     let entry = |node: Node| ast::InterfaceEntry {
         name: node.name(),
-        patterns: node.nodes().filter_map(patterns::optional).collect(),
+        patterns: node.nodes().filter_map(patterns::optional).exactly(),
         span: node.span(),
     };
     let direction = match node.token(SyntaxKind::InKeyword) {
@@ -106,7 +106,7 @@ fn interface(node: Node) -> ast::Interface {
         name: node.name_before(SyntaxKind::LeftParen),
         direction,
         channel: node.name_behind(SyntaxKind::LeftParen),
-        entries: node.nodes().filter(|n| n.kind() == SyntaxKind::InterfaceEntry).map(entry).collect(),
+        entries: node.nodes().filter(|n| n.kind() == SyntaxKind::InterfaceEntry).map(entry).exactly(),
         span: node.span(),
     }
 }
@@ -122,7 +122,7 @@ fn external_function(node: Node) -> ast::Extern {
             Some(_) => ast::Purity::Pure,
             None => ast::Purity::Impure,
         },
-        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::ExternParameter).map(parameter).collect(),
+        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::ExternParameter).map(parameter).exactly(),
         result: node.nodes().find_map(types::optional),
     }
 }
@@ -131,7 +131,7 @@ fn function(node: Node) -> ast::Fn {
     let parameter = |node: Node| (node.name(), types::first(node));
     ast::Fn {
         name: node.name(),
-        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::Parameter).map(parameter).collect(),
+        parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::Parameter).map(parameter).exactly(),
         result: types::first(node),
         body: statements::body(node),
     }
@@ -148,7 +148,7 @@ fn layout(node: Node) -> ast::Layout {
     };
     ast::Layout {
         name: node.name(),
-        fields: node.nodes().filter(|n| n.kind() == SyntaxKind::LayoutField).map(field).collect(),
+        fields: node.nodes().filter(|n| n.kind() == SyntaxKind::LayoutField).map(field).exactly(),
         span: node.span(),
     }
 }

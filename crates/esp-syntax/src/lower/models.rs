@@ -1,19 +1,19 @@
 //! Models.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::{bytes, expressions, process};
 use crate::ast::{Abstraction, Model, ModelClause, ModelPath};
 use crate::tree::SyntaxKind;
 use smol_str::SmolStr;
 
 pub(super) fn model(node: Node) -> Model {
-    Model { name: node.name(), clauses: node.nodes().filter_map(clause).collect(), span: node.span() }
+    Model { name: node.name(), clauses: node.nodes().filter_map(clause).exactly(), span: node.span() }
 }
 
 fn clause(node: Node) -> Option<ModelClause> {
     let clause = match node.kind() {
         SyntaxKind::ModelProcess => ModelClause::Process(node.name()),
-        SyntaxKind::ModelSlice => ModelClause::Slice(node.names().collect()),
+        SyntaxKind::ModelSlice => ModelClause::Slice(node.names().exactly()),
         SyntaxKind::ModelEnvironment => ModelClause::Environment(process(node)),
         SyntaxKind::ModelProperty => {
             let (formula, span) = bytes(node)?;
@@ -45,5 +45,5 @@ fn path(node: Node) -> ModelPath {
         .filter(|token| matches!(token.kind(), SyntaxKind::Ident | SyntaxKind::Int))
         .skip(1)
         .map(|token| (SmolStr::new(token.text()), token.span()));
-    ModelPath { base: node.name(), steps: steps.collect(), span: node.span() }
+    ModelPath { base: node.name(), steps: steps.exactly(), span: node.span() }
 }

@@ -1,6 +1,6 @@
 //! Patterns and places.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::expressions::{self, Index, Skip};
 use crate::ast::{Pattern, PatternKind, Place, PlaceStep};
 use crate::tree::SyntaxKind;
@@ -31,9 +31,9 @@ pub(super) fn optional(node: Node) -> Option<Pattern> {
         SyntaxKind::RecordPattern => {
             let field = |field: Node| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
             let fields = node.nodes().filter(|child| child.kind() == SyntaxKind::PatternField);
-            PatternKind::Record(fields.map(field).collect())
+            PatternKind::Record(fields.map(field).exactly())
         }
-        SyntaxKind::ArrayPattern => PatternKind::Array(node.nodes().filter_map(optional).collect()),
+        SyntaxKind::ArrayPattern => PatternKind::Array(node.nodes().filter_map(optional).exactly()),
         _ => return None,
     };
     Some(Pattern { kind, condition: None, span: node.span() })
@@ -67,5 +67,5 @@ pub(super) fn place(node: Node) -> Place {
         }),
         _ => None,
     };
-    Place { base: node.name(), path: node.nodes().filter_map(step).collect(), span: node.span() }
+    Place { base: node.name(), path: node.nodes().filter_map(step).exactly(), span: node.span() }
 }

@@ -1,6 +1,6 @@
 //! Blocks, declarations, statements and communication.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::{constant, expressions, patterns, types};
 use crate::ast::{
     AssignOperator, Block, BlockItem, Branch, Communicate, CommunicateForm, Label, Operation, Stmt, StmtKind, TimeUnit,
@@ -26,7 +26,8 @@ fn missing_block(node: Node) -> Block {
 
 /// A `Block` node; `groups` counts the `var`s of the process.
 fn block(node: Node, groups: &mut u32) -> Block {
-    let mut items = Vec::new();
+    // Large blocks are what large files consist of: no doubling, and small ones leave no room unused.
+    let mut items = Vec::with_capacity(node.nodes().count());
     for child in node.nodes() {
         match child.kind() {
             SyntaxKind::Label => items.push(BlockItem::Label(label(child))),
@@ -37,12 +38,12 @@ fn block(node: Node, groups: &mut u32) -> Block {
                     BlockItem::Var(Var {
                         group,
                         name: declarator.name(),
-                        ty: types::optional_value(declarator),
+                        ty: types::optional_value(declarator).map(Box::new),
                         value: declarator.nodes().find_map(expressions::optional).map(Box::new),
                     })
                 }));
             }
-            SyntaxKind::Const => items.push(BlockItem::Const(constant(child))),
+            SyntaxKind::Const => items.push(BlockItem::Const(Box::new(constant(child)))),
             _ => items.extend(optional(child, groups).map(BlockItem::Stmt)),
         }
     }
@@ -69,12 +70,12 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
         SyntaxKind::ForStmt => {
             let [from, to] = expressions::several(node);
             let body = node.node(SyntaxKind::Block).map_or_else(|| missing_block(node), |inner| block(inner, groups));
-            StmtKind::For(node.name(), Box::new(from), Box::new(to), body)
+            StmtKind::For(Box::new(node.name()), Box::new(from), Box::new(to), Box::new(body))
         }
         SyntaxKind::MatchStmt => {
             let arms = node.nodes().filter(|child| child.kind() == SyntaxKind::MatchArm);
             let arm = |arm: Node| (patterns::first(arm), first_behind_pattern(arm, groups));
-            StmtKind::Match(expressions::first(node), arms.map(arm).collect())
+            StmtKind::Match(expressions::first(node), arms.map(arm).exactly())
         }
         SyntaxKind::BreakStmt => StmtKind::Break,
         SyntaxKind::ContinueStmt => StmtKind::Continue,
@@ -90,7 +91,9 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
                 .find_map(|token| expressions::update_operator(token.kind()))
                 .map_or(AssignOperator::Set, AssignOperator::Update);
             match node.node(SyntaxKind::Place) {
-                Some(place) => StmtKind::Assign(patterns::place(place), operator, Box::new(expressions::first(node))),
+                Some(place) => {
+                    StmtKind::Assign(Box::new(patterns::place(place)), operator, Box::new(expressions::first(node)))
+                }
                 None => StmtKind::Error,
             }
         }
@@ -146,7 +149,8 @@ fn communicate(node: Node, groups: &mut u32) -> StmtKind {
         };
         let body = node.node(SyntaxKind::Block).map(|inner| block(inner, groups));
         let branches = vec![Branch { guard: None, operation, body, span }];
-        return StmtKind::Communicate(Communicate { idle, form: CommunicateForm::Plain, branches, otherwise: None });
+        let form = CommunicateForm::Plain;
+        return StmtKind::Communicate(Box::new(Communicate { idle, form, branches, otherwise: None }));
     }
     let form = match node.token(SyntaxKind::PriKeyword) {
         Some(_) => CommunicateForm::PriAlt,
@@ -164,7 +168,8 @@ fn communicate(node: Node, groups: &mut u32) -> StmtKind {
             _ => {}
         }
     }
-    StmtKind::Communicate(Communicate { idle, form, branches, otherwise })
+    branches.shrink_to_fit();
+    StmtKind::Communicate(Box::new(Communicate { idle, form, branches, otherwise }))
 }
 
 fn branch(node: Node, groups: &mut u32) -> Option<Branch> {
@@ -172,7 +177,7 @@ fn branch(node: Node, groups: &mut u32) -> Option<Branch> {
     let guard = node.node(SyntaxKind::Guard);
     let span = guard.map_or(span, |guard| guard.span().to(span));
     Some(Branch {
-        guard: guard.map(expressions::first),
+        guard: guard.map(|guard| Box::new(expressions::first(guard))),
         operation,
         body: node.node(SyntaxKind::Block).map(|inner| block(inner, groups)),
         span,
@@ -181,7 +186,7 @@ fn branch(node: Node, groups: &mut u32) -> Option<Branch> {
 
 fn operation(node: Node) -> Option<(Operation, Span)> {
     let operation = match node.kind() {
-        SyntaxKind::InOperation => Operation::In(node.name(), node.nodes().filter_map(patterns::optional).collect()),
+        SyntaxKind::InOperation => Operation::In(node.name(), node.nodes().filter_map(patterns::optional).exactly()),
         SyntaxKind::OutOperation => Operation::Out(node.name(), expressions::all(node)),
         SyntaxKind::AfterOperation => {
             let unit = match node.token(SyntaxKind::UnitWord).map_or("ms", |token| token.text()) {

@@ -1,6 +1,6 @@
 //! Types.
 
-use super::cursor::Node;
+use super::cursor::{Exactly, Node};
 use super::expressions;
 use crate::ast::{IntType, Mutability, Type, TypeKind, ValueType};
 use crate::tree::SyntaxKind;
@@ -55,19 +55,19 @@ pub(super) fn optional(node: Node) -> Option<Type> {
         }
         SyntaxKind::BoolType => TypeKind::Bool,
         SyntaxKind::BytesType => TypeKind::Bytes(Box::new(expressions::first(node))),
-        SyntaxKind::PidType => TypeKind::Pid(node.names().collect()),
+        SyntaxKind::PidType => TypeKind::Pid(node.names().exactly()),
         SyntaxKind::NamedType => TypeKind::Named(node.name()),
         SyntaxKind::ArrayType => {
             let length = node.nodes().find_map(expressions::optional).map(Box::new);
             TypeKind::Array(length, Box::new(first(node)))
         }
-        SyntaxKind::RecordType => TypeKind::Record(fields(node).map(|field| (field.name(), first(field))).collect()),
+        SyntaxKind::RecordType => TypeKind::Record(fields(node).map(|field| (field.name(), first(field))).exactly()),
         SyntaxKind::UnionType => {
             let part = |field: Node| {
                 let ty = field.token(SyntaxKind::Colon).map(|_| first(field));
                 (field.name(), ty)
             };
-            TypeKind::Union(fields(node).map(part).collect())
+            TypeKind::Union(fields(node).map(part).exactly())
         }
         _ => return None,
     };
