@@ -37,6 +37,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "generated C runs clean under ASan and UBSan of clang",
     },
     Tool {
+        package: Package::Named("tcc"),
+        probe: "echo 'int main(void) { return 0; }' | tcc -o /dev/null -",
+        needed_by: "random programs: the quickest compiler runs the most of them",
+    },
+    Tool {
         package: Package::Named("make"),
         probe: "make --version",
         needed_by: "the example that builds generated C into a make project",

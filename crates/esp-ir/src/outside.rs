@@ -9,6 +9,7 @@ use crate::matching::{message_parts, references, release_all};
 use crate::report::FaultReport;
 use crate::step::{Outside, Scene, Workspace, channel_of, report};
 use crate::store::{Pools, Space, Spot, View, objects_needed, write_datum};
+use crate::trial::condition_changes_pools;
 use crate::world::{Offer, Readiness};
 
 /// What a channel that the world writes offers to one branch.
@@ -71,6 +72,7 @@ impl<'a> Scene<'a> {
                 return Supply::Closed;
             }
         };
+        let before = condition_changes_pools(branch_code).then(|| self.state.pools.clone());
         match self.work.lay_out(self.program, self.code, &mut self.state.pools, *channel, message) {
             Ok(true) => {}
             Ok(false) => return Supply::Starved,
@@ -80,7 +82,10 @@ impl<'a> Scene<'a> {
         let outside = std::mem::take(&mut self.work.outside);
         let matches = self.try_match(&outside, instance, branch_code);
         self.work.outside = outside;
-        self.give_back(*channel).expect("the objects of a message are held by it alone");
+        match before {
+            Some(pools) => self.state.pools = pools,
+            None => self.give_back(*channel).expect("the objects of a message are held by it alone"),
+        }
         if matches { Supply::Matching } else { Supply::Refused }
     }
 

@@ -5,7 +5,7 @@ use crate::code::{OperationCode, PayloadCode};
 use crate::ir::AltOrder;
 use crate::step::{Control, Outside, Scene};
 use crate::trace::Step;
-use crate::trial::wipe;
+use crate::trial::{condition_changes_pools, wipe};
 
 impl<'a> Scene<'a> {
     /// All steps possible now, in order.
@@ -152,7 +152,8 @@ impl<'a> Scene<'a> {
             PayloadCode::Ready(_) => None,
             PayloadCode::Region(region) => Some(region),
         };
-        let before = region.filter(|region| region.changes_pools).map(|_| self.state.pools.clone());
+        let changes_pools = region.is_some_and(|region| region.changes_pools) || condition_changes_pools(input);
+        let before = changes_pools.then(|| self.state.pools.clone());
         let matches = match self.evaluate(sender, out) {
             Err(_) => true,
             Ok(_) => {

@@ -115,6 +115,14 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Whether an `in` has a condition that takes objects, which it still holds if it faults.
+pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
+    match &branch.operation {
+        OperationCode::In { condition: Some(region), .. } => region.changes_pools,
+        OperationCode::In { condition: None, .. } | OperationCode::Out { .. } | OperationCode::After { .. } => false,
+    }
+}
+
 /// Takes back everything a region has computed in its frame.
 pub(crate) fn wipe(region: &RegionCode, frame: &mut Frame) {
     for register in &region.registers {

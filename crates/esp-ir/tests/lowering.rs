@@ -10,7 +10,7 @@ use quaject_esp_ir::replay::RandomScheduler;
 use quaject_esp_ir::report::{Outcome, fault_name};
 use quaject_esp_ir::step::{Checks, Control, State};
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
-use quaject_esp_ir::{read::read, text::print};
+use quaject_esp_ir::{read::read, text::print, verify::verify};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::path::Path;
@@ -53,7 +53,10 @@ fn lowered(name: &str, text: &str) -> Program {
     let root = sources.add(SourceFile::new(name, text));
     let analysis = analyze(&mut sources, root, &mut NoImports);
     let program = analysis.program.unwrap_or_else(|| panic!("{name}: {:#?}", analysis.diagnostics));
-    lower(&program, &sources)
+    let program = lower(&program, &sources);
+    let errors: Vec<String> = verify(&program).iter().map(|error| error.text(&program)).collect();
+    assert!(errors.is_empty(), "{name}: {errors:#?}");
+    program
 }
 
 fn ending(outcome: &Outcome) -> String {

@@ -8,6 +8,7 @@ use quaject_esp_ir::ir::{ChannelId, PoolId, Program};
 use quaject_esp_ir::lower::lower;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Control};
+use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -29,7 +30,13 @@ pub fn compile(sample: &Sample) -> Result<Program, String> {
     let root = sources.add(SourceFile::new("sample.esp", sample.source.clone()));
     let analysis = analyze(&mut sources, root, &mut NoImports);
     match analysis.program {
-        Some(program) => Ok(lower(&program, &sources)),
+        Some(program) => {
+            let program = lower(&program, &sources);
+            match verify(&program).first() {
+                None => Ok(program),
+                Some(error) => Err(format!("lowering breaks a rule of the flow IR: {}", error.text(&program))),
+            }
+        }
         None => {
             let error = analysis.diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
             let error = error.expect("a program is refused with an error");

@@ -4,8 +4,26 @@ use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::compare;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::compile;
+use quaject_esp_ir::datum::{Datum, parse_message};
+use quaject_esp_ir::ir::Program;
 use quaject_test_support::tool;
 use std::path::Path;
+
+/// What the world offers: the leading lines `// CHANNEL <- MESSAGE`.
+fn offered(source: &str, program: &Program) -> Vec<(String, Vec<Vec<Datum>>)> {
+    let mut inputs: Vec<(String, Vec<Vec<Datum>>)> = Vec::new();
+    for line in source.lines().map_while(|line| line.strip_prefix("// ")) {
+        let (name, text) = line.split_once(" <- ").expect("the comment says what is offered");
+        let channel =
+            program.channels.iter().find(|channel| channel.name.as_str() == name).expect("the channel is there");
+        let message = parse_message(program, &channel.payload, text).expect("the message fits the channel");
+        match inputs.iter_mut().find(|(known, _)| known == name) {
+            Some((_, messages)) => messages.push(message),
+            None => inputs.push((name.to_string(), vec![message])),
+        }
+    }
+    inputs
+}
 
 #[test]
 fn known_programs() {
@@ -18,7 +36,7 @@ fn known_programs() {
         .collect();
     paths.sort();
     assert!(!paths.is_empty());
-    let samples: Vec<Sample> = paths
+    let mut samples: Vec<Sample> = paths
         .iter()
         .map(|path| {
             let source = std::fs::read_to_string(path).expect("the program can be read");
@@ -26,6 +44,9 @@ fn known_programs() {
         })
         .collect();
     let compiled: Vec<_> = samples.iter().map(|sample| compile(sample).expect("the program is right")).collect();
+    for (sample, program) in samples.iter_mut().zip(&compiled) {
+        sample.inputs = offered(&sample.source, program);
+    }
     let programs: Vec<_> = samples.iter().zip(&compiled).collect();
     let temporary = tempfile::tempdir().expect("a temporary folder can be made");
     let results = run(&compiler, temporary.path(), &programs).expect("the C compiler accepts the programs");

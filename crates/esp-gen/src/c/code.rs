@@ -788,7 +788,11 @@ impl<'p, 'a> Code<'p, 'a> {
         }
         let name = &self.plan.functions[function.0 as usize].0;
         let result_type = self.plan.program.functions[function.0 as usize].result;
-        let raise = self.raise_number("fault_");
+        // The function does not know for which channel it is called.
+        let raise = match self.channel {
+            Some(channel) => self.raise_number(&format!("fault_ | {}u << FAULT_CHANNEL", channel.0 + 1)),
+            None => self.raise_number("fault_"),
+        };
         self.open("{");
         match to {
             Some(place) => {

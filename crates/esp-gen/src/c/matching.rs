@@ -15,7 +15,7 @@
 use super::analysis::region_blocks;
 use super::code::{Code, Lvalue, Results, Scope, line};
 use super::faults::Faults;
-use super::helpers::Helpers;
+use super::helpers::{Helper, Helpers};
 use super::pattern::{Counting, Part, binds, conditions, keep, parts};
 use super::plan::{End, Plan};
 use crate::layout::{View, has_boxes};
@@ -119,12 +119,16 @@ impl<'p, 'a> Functions<'p, 'a> {
                     let source = if view == View::Program { "(*m)" } else { "m" };
                     let mut code = self.code(Scope::Region(end.process));
                     code.channel = at;
-                    let message = parts(&code, channel, source, view);
+                    let mut message = parts(&code, channel, source, view);
+                    if tries {
+                        taken_from_world(&mut code, &mut message);
+                    }
                     let kept = binds(&code, patterns, &message);
                     code.line("(void)m;");
                     self.region_with(code, end.process, *entry, &head, Some(&kept));
                     if tries {
-                        // The condition may look at boxed parts: they are taken, and given back whatever it says.
+                        // The condition sees the message as received: its objects are taken, and given back whatever
+                        // it says.
                         let mut code = self.code(Scope::Region(end.process));
                         code.line("uint32_t result;");
                         code.line("pools_save(t);");
@@ -328,15 +332,8 @@ impl<'p, 'a> Functions<'p, 'a> {
                     ready_message(code, end, parts, "m->", Source::Parked);
                     code.line("*fault = 1;");
                 }
-                Operation::Out { payload: Payload::Region(entry), .. } => {
-                    let trial = takes_objects(plan, end.process, *entry);
-                    if trial {
-                        code.line("pools_save(t);");
-                    }
+                Operation::Out { payload: Payload::Region(_), .. } => {
                     line!(code, "*fault = {}_payload(t, self, m);", plan.branch_name(end));
-                    if trial {
-                        code.line("pools_restore(t);");
-                    }
                 }
                 Operation::In { .. } | Operation::After { .. } => unreachable!("a writer is an `out`"),
             }
@@ -364,9 +361,7 @@ impl<'p, 'a> Functions<'p, 'a> {
         for end in plan.channels[channel].writers.iter().filter(|end| end.process == process) {
             line!(code, "case {}:", plan.processes[process].waits[end.wait].pc + 1 + end.branch as u32);
             code.indent += 1;
-            if let Operation::Out { payload: Payload::Region(entry), .. } = &plan.branch(*end).operation
-                && takes_objects(plan, process, *entry)
-            {
+            if payload_takes_objects(plan, *end) {
                 line!(code, "(void){}_payload(t, self, m);", plan.branch_name(*end));
             }
             leave(&mut code, *end);
@@ -479,11 +474,19 @@ impl<'p, 'a> Functions<'p, 'a> {
                     };
                     line!(code, "if (found && t->{index}.stamp > best) continue;");
                 }
+                // What a payload allocates is there while the reader's condition looks at it, and gone afterwards.
+                let own = data.writers.iter().filter(|writer| writer.process == process);
+                let trial = condition_takes_objects(plan, end)
+                    || own.into_iter().any(|writer| payload_takes_objects(plan, *writer));
                 code.open(&format!(
-                    "while ((at = {}_offers_{channel_name}(t, id, at, &v, &b, &f)) != 0) {{",
+                    "while ({}(at = {}_offers_{channel_name}(t, id, at, &v, &b, &f)) != 0) {{",
+                    if trial { "pools_save(t), " } else { "" },
                     writer.name
                 ));
                 line!(code, "const uint32_t r = f > 1 ? f : {name}_match(t, self, &v);");
+                if trial {
+                    code.line("pools_restore(t);");
+                }
                 code.open("if (r) {");
                 code.line("*m = v;");
                 code.line("*branch = b;");
@@ -653,8 +656,38 @@ pub(crate) fn open_condition(plan: &Plan<'_>, end: End) -> Option<String> {
     }
 }
 
-/// Whether a payload's region changes counts, so that trying it must be undone.
-pub(crate) fn takes_objects(plan: &Plan<'_>, process: usize, entry: BlockId) -> bool {
+/// The message of the world whose conditions are asked, in the program's own form: all its objects are taken.
+fn taken_from_world(code: &mut Code<'_, '_>, message: &mut [Part]) {
+    for (index, part) in message.iter_mut().enumerate() {
+        if !has_boxes(code.types(), part.ty) {
+            continue;
+        }
+        let taken = format!("taken{index}_");
+        line!(code, "{} {taken};", code.c_type(part.ty));
+        let name = code.helpers.want(code.plan, Helper::FromWorld, part.ty);
+        line!(code, "{name}(t, &{taken}, &{});", part.text);
+        *part = Part { text: taken, ty: part.ty, view: View::Program };
+    }
+}
+
+/// Whether trying the payload of an `out` changes counts.
+pub(crate) fn payload_takes_objects(plan: &Plan<'_>, end: End) -> bool {
+    match &plan.branch(end).operation {
+        Operation::Out { payload: Payload::Region(entry), .. } => takes_objects(plan, end.process, *entry),
+        Operation::Out { payload: Payload::Ready(_), .. } | Operation::In { .. } | Operation::After { .. } => false,
+    }
+}
+
+/// Whether trying the condition of an `in` changes counts, which stay changed if it faults.
+pub(crate) fn condition_takes_objects(plan: &Plan<'_>, end: End) -> bool {
+    match &plan.branch(end).operation {
+        Operation::In { condition: Some(entry), .. } => takes_objects(plan, end.process, *entry),
+        Operation::In { condition: None, .. } | Operation::Out { .. } | Operation::After { .. } => false,
+    }
+}
+
+/// Whether a region changes counts, so that trying it must be undone.
+fn takes_objects(plan: &Plan<'_>, process: usize, entry: BlockId) -> bool {
     let body = &plan.program.processes[process].body;
     region_blocks(body, entry).iter().any(|block| {
         body.blocks[block.0 as usize].instructions.iter().any(|instruction| {

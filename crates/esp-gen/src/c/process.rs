@@ -16,8 +16,8 @@ use super::analysis::{Home, SlotHome};
 use super::code::{Code, Lvalue, Scope, line};
 use super::helpers::Helper;
 use super::matching::{
-    Source, blocked_bits, leave, open_condition, processes, readers_are_searched, readers_in_place, ready_message,
-    switch, takes_objects, writers_in_place,
+    Source, blocked_bits, condition_takes_objects, leave, open_condition, payload_takes_objects, processes,
+    readers_are_searched, readers_in_place, ready_message, switch, writers_in_place,
 };
 use super::pattern::{Counting, binds, conditions, keep, parts};
 use super::plan::{End, Plan, has_regions};
@@ -673,20 +673,28 @@ fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
     }
     line!(code, "{}_view v_;", data.name);
     line!(code, "uint32_t f_ = 1, b_to_ = 0, r_ = 0, found_;");
+    // What a payload allocates is there while the readers' conditions look at it, and gone afterwards.
+    let trial =
+        payload_takes_objects(plan, end) || data.readers.iter().any(|reader| condition_takes_objects(plan, *reader));
     match payload {
-        Payload::Ready(_) => fill(code, "v_."),
-        Payload::Region(entry) => {
-            let trial = takes_objects(plan, end.process, *entry);
+        Payload::Ready(_) => {
+            fill(code, "v_.");
+            if trial {
+                code.line("pools_save(t);");
+            }
+        }
+        Payload::Region(_) => {
             if trial {
                 code.line("pools_save(t);");
             }
             line!(code, "f_ = {}_payload(t, {own}, &v_);", plan.branch_name(end));
-            if trial {
-                code.line("pools_restore(t);");
-            }
         }
     }
-    code.open(&format!("if ((found_ = {}_find_reader(t, {own}, &v_, f_, &b_to_, &r_)) != 0) {{", data.name));
+    line!(code, "found_ = {}_find_reader(t, {own}, &v_, f_, &b_to_, &r_);", data.name);
+    if trial {
+        code.line("pools_restore(t);");
+    }
+    code.open("if (found_) {");
     code.line("to = found_ - 1;");
     code.line("to_branch = b_to_;");
     trace(code, "'c'", &own, &end.branch.to_string(), "to", "b_to_");
@@ -695,9 +703,7 @@ fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
     line!(code, "t->instance = f_ > 1 ? {own} : to;");
     code.line("goto faulted;");
     code.close("}");
-    if let Payload::Region(entry) = payload
-        && takes_objects(plan, end.process, *entry)
-    {
+    if payload_takes_objects(plan, end) {
         line!(code, "(void){}_payload(t, {own}, &v_);", plan.branch_name(end));
     }
     if !plan.program.channels[channel].payload.is_empty() {

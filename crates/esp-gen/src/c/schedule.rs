@@ -43,7 +43,10 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     put!(text, "#define READY_MASK {}u", ready_capacity(plan) - 1);
     put!(text, "#define IO t, in, out\n");
     put!(text, "/* Marks the number of a fault that is the sender's, not the receiver's. */");
-    put!(text, "#define SENDER_FAULT 0x80000000u\n");
+    put!(text, "#define SENDER_FAULT 0x80000000u");
+    // Between the number of a fault and the sender's mark: the channel, counted from 1, for which a function faulted.
+    let channel_bits = (plan.channels.len() + 1).next_power_of_two().trailing_zeros();
+    put!(text, "#define FAULT_CHANNEL {}\n", 31 - channel_bits);
     if !plan.own.is_empty() {
         put!(text, "/* Several programs can be one translation unit. */");
         for name in STATIC_NAMES {
@@ -68,7 +71,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     init(plan, &mut text);
     text.push_str(&step);
     entries(plan, &mut text);
-    put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT");
+    put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT\n#undef FAULT_CHANNEL");
     if !plan.own.is_empty() {
         for name in STATIC_NAMES {
             put!(text, "#undef {name}");
@@ -538,7 +541,9 @@ fn entries(plan: &Plan<'_>, text: &mut String) {
     put!(text, "    if (t->status != ESP_FAULT) return report;\n    report.instance = t->instance;");
     put!(text, "    if (t->fault == 0) {{\n        report.code = ESP_FAULT_DEADLOCK;");
     put!(text, "        report.place = {prefix}_place(t, t->instance);\n        return report;\n    }}");
-    put!(text, "    report.code = faults[t->fault].code;\n    report.place = faults[t->fault].place;");
+    put!(text, "    report.code = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].code;");
+    put!(text, "    report.place = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].place;");
+    put!(text, "    if (t->fault >> FAULT_CHANNEL) report.place.channel = (int32_t)(t->fault >> FAULT_CHANNEL) - 1;");
     put!(text, "    return report;\n}}");
     put!(text, "\nbool {prefix}_stuck(const {prefix}_t *t, esp_pid instance)\n{{");
     put!(text, "    return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;\n}}");
