@@ -174,13 +174,24 @@ impl<'p, 'a> Code<'p, 'a> {
     }
 
     pub(crate) fn constant_of(&self, value: Value) -> Option<i128> {
-        let home = match self.scope {
-            Scope::Process(index) | Scope::Region(index) => self.plan.processes[index].homes.values[value.0 as usize],
-            Scope::Function(index) => self.plan.functions[index].1.values[value.0 as usize],
-        };
-        match home {
+        match self.home(value) {
             Home::Constant(constant) => Some(constant),
             Home::Local(_) | Home::Frame(_) | Home::OwnId => None,
+        }
+    }
+
+    /// Whether a value has a variable of its own, which must be declared.
+    pub(crate) fn has_variable(&self, value: Value) -> bool {
+        match self.home(value) {
+            Home::Local(_) | Home::Frame(_) => true,
+            Home::Constant(_) | Home::OwnId => false,
+        }
+    }
+
+    fn home(&self, value: Value) -> Home {
+        match self.scope {
+            Scope::Process(index) | Scope::Region(index) => self.plan.processes[index].homes.values[value.0 as usize],
+            Scope::Function(index) => self.plan.functions[index].1.values[value.0 as usize],
         }
     }
 

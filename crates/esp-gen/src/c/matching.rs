@@ -768,7 +768,7 @@ pub(crate) fn defined(body: &Body, blocks: &[BlockId]) -> BTreeSet<Value> {
 /// Declares the locals that hold some values and slots.
 pub(crate) fn declare_locals(code: &mut Code<'_, '_>, values: &BTreeSet<Value>, slots: &[SlotId]) {
     for value in values {
-        if code.constant_of(*value).is_some() {
+        if !code.has_variable(*value) {
             continue;
         }
         let (ty, name) = (code.c_type(code.value_type(*value)), code.value(*value));
