@@ -9,15 +9,19 @@ use crate::span::Span;
 
 /// Warns about such loops in processes and functions.
 pub(super) fn check(checker: &mut Checker) {
-    let mut found: Vec<Span> = Vec::new();
+    let mut found: Vec<(Span, &str)> = Vec::new();
     {
         let processes = checker.processes.iter().filter_map(|entry| entry.hir.as_ref()).map(|process| &process.body);
         let functions = checker.functions.iter().filter_map(|entry| entry.hir.as_ref()).map(|function| &function.body);
-        for body in processes.chain(functions) {
-            look(body, &mut found);
+        let in_process = "add `yield;`, or bound it by `for` or by a counter that moves by a constant step";
+        let in_function = "bound it by `for` or by a counter that moves by a constant step";
+        for (body, help) in processes.map(|body| (body, in_process)).chain(functions.map(|body| (body, in_function))) {
+            let mut spans = Vec::new();
+            look(body, &mut spans);
+            found.extend(spans.into_iter().map(|span| (span, help)));
         }
     }
-    for span in found {
+    for (span, help) in found {
         let text = &checker.sources.file(span.file).text;
         // The head of the loop is enough to show.
         let head = text
@@ -25,7 +29,6 @@ pub(super) fn check(checker: &mut Checker) {
             .map_or(5, |text| text.find('{').unwrap_or(text.len()).min(text.find('\n').unwrap_or(text.len())).max(5));
         let span = Span { end: span.end.min(span.start + head as u32), ..span };
         let message = "this loop has neither a channel operation, a `yield` nor a visible bound: others wait";
-        let help = "add `yield;`, or bound it by `for` or by a counter that moves by a constant step";
         checker.report(Diagnostic::new(Code::W0905, span, message).help(help));
     }
 }

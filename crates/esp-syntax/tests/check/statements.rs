@@ -309,7 +309,7 @@ fn ok3(a: bool) -> int { match a { true => return 1; false => return 2; } }
               help: return a value on every path
             warning[W0905]: this loop has neither a channel operation, a `yield` nor a visible bound: others wait
               at 5:24 `while `
-              help: add `yield;`, or bound it by `for` or by a counter that moves by a constant step
+              help: bound it by `for` or by a counter that moves by a constant step
         "#]],
     );
 }

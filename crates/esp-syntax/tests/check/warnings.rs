@@ -88,7 +88,7 @@ process P {
         expect![[r#"
             warning[W0905]: this loop has neither a channel operation, a `yield` nor a visible bound: others wait
               at 3:60 `while (i != 0) `
-              help: add `yield;`, or bound it by `for` or by a counter that moves by a constant step
+              help: bound it by `for` or by a counter that moves by a constant step
             warning[W0905]: this loop has neither a channel operation, a `yield` nor a visible bound: others wait
               at 8:3 `while (n < m) `
               help: add `yield;`, or bound it by `for` or by a counter that moves by a constant step
