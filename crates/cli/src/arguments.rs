@@ -5,7 +5,8 @@ use clap_complete::Shell;
 use quaject_esp_run::{Binding, Time};
 use std::path::PathBuf;
 
-/// Checks, runs and compiles programs in ESP, the language of processes and channels for systems code.
+/// Checks, runs and compiles programs in ESP, the language of processes and
+/// channels for systems code.
 #[derive(Parser, Debug)]
 #[command(
     name = "qj",
@@ -61,8 +62,9 @@ pub(crate) enum Command {
 
 /// Find every mistake in programs, without running them
 ///
-/// Checks syntax, names, types, definite assignment, purity, that every message has exactly one reader, and more.
-/// Each message has a code that `qj explain` explains.
+/// Checks syntax, names, types, definite assignment, purity, that every message
+/// has exactly one reader, and more. Each message has a code that `qj explain`
+/// explains.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj check main.esp\n  \
@@ -83,19 +85,24 @@ pub(crate) struct Check {
 ///
 /// Each external channel is served by a driver:
 ///
-///   text:PATH      one message per line, as in ESP: `3 -7`, "GET\r\n", {1, 2}, send |> {7, 4096};
+///   text:PATH      one message per line, as in ESP: `3 -7`, "GET\r\n", {1, 2},
+///                  send |> {7, 4096};
 ///                  blank lines and lines that begin with // are passed over
-///   bytes:PATH     one message per byte; an int reads -1 once at the end, a union its case `eos`;
+///   bytes:PATH     one message per byte; an int reads -1 once at the end, a union
+///                  its case `eos`;
 ///                  a channel of bytes[<=N] takes what is there, at most N at once
-///   timer:PERIOD   a tick every 10ms, 2s ...: nothing, or an integer, the number of the tick;
+///   timer:PERIOD   a tick every 10ms, 2s ...: nothing, or an integer, the number of
+///                  the tick;
 ///                  `timer:10ms,5` closes the channel after 5
 ///
-/// PATH `-` is standard input or output. Without --bind a channel has the driver its declaration names, else `text:-`.
-/// At the end of the data a channel is closed. Output is written when the program ends or sleeps, at a fault, and at
+/// PATH `-` is standard input or output. Without --bind a channel has the driver
+/// its declaration names, else `text:-`. At the end of the data a channel is
+/// closed. Output is written when the program ends or sleeps, at a fault, and at
 /// SIGINT and SIGTERM. A malformed message stops the program as a fault does.
 ///
-/// When nothing can happen any more, the program ends: with status 0 if every process is at rest, else with the fault
-/// `deadlock`, which tells who waits for whom.
+/// When nothing can happen any more, the program ends: with status 0 if every
+/// process is at rest, else with the fault `deadlock`, which tells who waits for
+/// whom.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -167,9 +174,11 @@ pub(crate) enum Engine {
 
 /// Compile a program to C, to an executable, or to its intermediate form
 ///
-///   c      NAME.c and NAME.h, with the run-time header quaject/esp.h: freestanding C99 without allocation,
-///          to be built into your program; written into the folder -o, else into the current one
-///   exe    an executable whose channels are bound as `qj run` does: ./NAME --bind CHANNEL=DRIVER:ARG ...
+///   c      NAME.c and NAME.h, with the run-time header quaject/esp.h: freestanding
+///          C99 without allocation, to be built into your program; written into the
+///          folder -o, else into the current one
+///   exe    an executable whose channels are bound as `qj run` does:
+///          ./NAME --bind CHANNEL=DRIVER:ARG ...
 ///   ir     the flow IR as text; written to standard output unless -o is given
 #[derive(Args, Debug)]
 #[command(
@@ -226,8 +235,8 @@ pub(crate) enum StyleChoice {
 
 /// Lay programs out in the standard way
 ///
-/// Files are rewritten in place; standard input is rewritten to standard output. A program with syntax errors is left
-/// as it is.
+/// Files are rewritten in place; standard input is rewritten to standard output. A
+/// program with syntax errors is left as it is.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj fmt main.esp parts/*.esp\n  \
@@ -244,8 +253,8 @@ pub(crate) struct Fmt {
 
 /// Draw processes and channels as SVG
 ///
-/// Boxes are processes, pills are channels, yellow pills are external channels; an arrow into a channel is an `out`,
-/// one out of it an `in`.
+/// Boxes are processes, pills are channels, yellow pills are external channels; an
+/// arrow into a channel is an `out`, one out of it an `in`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj graph main.esp -o main.svg\n  \
@@ -261,11 +270,14 @@ pub(crate) struct Graph {
 
 /// Run programs that lie beside their input and expected output
 ///
-/// NAME.esp is a test if there is a NAME.out or a NAME.status beside it. It is run with
+/// NAME.esp is a test if there is a NAME.out or a NAME.status beside it. It is run
+/// with
 ///
 ///   NAME.in           as standard input (nothing, if the file is missing)
-///   NAME.args         more arguments of `qj run`, one per line, paths relative to the folder
-///   NAME.CHANNEL.in   as the input of the channel, by the driver its declaration names, else text
+///   NAME.args         more arguments of `qj run`, one per line, paths relative to
+///                     the folder
+///   NAME.CHANNEL.in   as the input of the channel, by the driver its declaration
+///                     names, else text
 ///
 /// and must produce
 ///
@@ -274,7 +286,8 @@ pub(crate) struct Graph {
 ///   NAME.status       as exit status (0, if the file is missing)
 ///   NAME.CHANNEL.out  on the channel
 ///
-/// Overflow is a fault (`--checked`) and time does not pass but jumps (`--clock virtual`).
+/// Overflow is a fault (`--checked`) and time does not pass but jumps
+/// (`--clock virtual`).
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -312,7 +325,8 @@ pub(crate) struct Explain {
 
 /// Make a new project that runs at once
 ///
-/// Writes NAME.esp, NAME.in and NAME.out into the folder, which may exist; files are never overwritten.
+/// Writes NAME.esp, NAME.in and NAME.out into the folder, which may exist; files
+/// are never overwritten.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj init echo && cd echo && qj run echo.esp < echo.in\n  \
@@ -325,9 +339,10 @@ pub(crate) struct Init {
 
 /// Run a recorded run again
 ///
-/// The recording holds the program and everything it learnt from outside, so no other file, clock or C function is
-/// needed. Every message the program sends is compared with the recorded one and printed with its channel's name. The
-/// exit status is that of the recorded run, or 1 if the run differs.
+/// The recording holds the program and everything it learnt from outside, so no
+/// other file, clock or C function is needed. Every message the program sends is
+/// compared with the recorded one and printed with its channel's name. The exit
+/// status is that of the recorded run, or 1 if the run differs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj run server.esp --record run.qjr\n  \
