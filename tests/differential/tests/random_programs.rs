@@ -41,5 +41,6 @@ fn optimised_by_gcc() {
 #[test]
 fn optimised_by_clang() {
     let Some(compiler) = tool(&["clang"]) else { return };
-    check(compiler, &["-O1", "-w"], programs() / 20..programs() / 10);
+    // Readers of generated C build it with all warnings on.
+    check(compiler, &["-O1", "-Wall", "-Wextra", "-Werror"], programs() / 20..programs() / 10);
 }

@@ -88,7 +88,7 @@ impl<'p, 'a> Functions<'p, 'a> {
         declare_locals(&mut code, &values, &locals);
         code.line("(void)t;");
         body(&mut code, &blocks);
-        let head = format!("static uint32_t {}({})", self.plan.functions[index].0, parameters.join(", "));
+        let head = format!("static ESP_UNUSED uint32_t {}({})", self.plan.functions[index].0, parameters.join(", "));
         self.add(&head, code);
     }
 
