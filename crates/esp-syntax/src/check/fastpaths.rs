@@ -100,6 +100,11 @@ impl<'a> PathCheck<'_, 'a> {
         let Some(super::names::Entity::Process(process)) = found else {
             let names: Vec<SmolStr> = self.checker.processes.iter().map(|entry| entry.item.name.text.clone()).collect();
             let message = format!("no process named `{}`", name.text);
+            if names.is_empty() && self.checker.integrity != Integrity::Missing {
+                let help = "check it with its program: `qj check PROGRAM.esp --fast-paths FILE.fp`";
+                self.checker.report(Diagnostic::new(Code::E0702, name.span, message).help(help));
+                return None;
+            }
             self.unknown(message, name, names.iter().map(|name| name.as_str()));
             return None;
         };

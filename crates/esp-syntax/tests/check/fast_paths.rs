@@ -21,6 +21,18 @@ fastpath f { process hostRequest { statement translateRequestC, hostSendRequestC
 }
 
 #[test]
+fn e0702_without_a_program() {
+    check(
+        "fastpath f { process P { statement c; start c; } }",
+        expect![[r#"
+            error[E0702]: no process named `P`
+              at 1:22 `P`
+              help: check it with its program: `qj check PROGRAM.esp --fast-paths FILE.fp`
+        "#]],
+    );
+}
+
+#[test]
 fn e0702() {
     check_fast_path(
         r##"
