@@ -1,7 +1,7 @@
 //! What it means when no instance can run (reference, section 8, "Rest"): the program sleeps, has ended, or is stuck.
 //! Generated as tables of the waits and a fixed point over the instances; runs only at rest.
 
-use super::header::bits;
+use super::header::{bits, pc_bits};
 use super::matching::{open_condition, processes};
 use super::plan::{End, Plan};
 use quaject_esp_ir::ir::*;
@@ -101,54 +101,82 @@ pub(crate) fn write(plan: &Plan<'_>) -> String {
     text
 }
 
-/// Where an instance waits: its first open operation on a channel.
+/// Where an instance waits: its first open operation on a channel. The places are a table, by program counter; only
+/// waits whose first operation varies look at their open branches.
 fn place(plan: &Plan<'_>, text: &mut String) {
     let prefix = &plan.prefix;
-    put!(text, "\nesp_location {prefix}_place(const {prefix}_t *t, esp_pid instance)\n{{");
-    put!(text, "    esp_location place = {{0, 0, 0, -1}};\n    switch (t->pc[instance]) {{");
+    let mut rows: Vec<(u32, String)> = Vec::new();
+    let mut choices = String::new();
     for (process, data) in plan.processes.iter().enumerate() {
         for (wait, details) in data.waits.iter().enumerate() {
-            put!(text, "    case {}: {{", details.pc);
+            let first = rows.len();
+            let mut tests = Vec::new();
+            for (branch, data) in plan.wait(process, wait).branches.iter().enumerate() {
+                let (Operation::In { channel, .. } | Operation::Out { channel, .. }) = &data.operation else {
+                    continue;
+                };
+                rows.push((details.pc, row(data.location, i64::from(channel.0))));
+                tests.push(open_condition(plan, End { process, wait, branch }));
+                if tests.last().is_some_and(Option::is_none) {
+                    break;
+                }
+            }
+            if tests.last().is_none_or(Option::is_some) {
+                let body = &plan.program.processes[process].body;
+                rows.push((details.pc, row(body.blocks[details.block.0 as usize].location, -1)));
+                tests.push(None);
+            }
+            if let [_] = tests[..] {
+                continue;
+            }
+            put!(choices, "    case {}: {{", details.pc);
             if plan.is_array(process) {
                 put!(
-                    text,
+                    choices,
                     "        const {0}_frame *const {0} ESP_UNUSED = &t->{0}[instance - {1}u];",
                     data.name,
                     data.base
                 );
             }
-            let mut covered = false;
-            for (branch, data) in plan.wait(process, wait).branches.iter().enumerate() {
-                let (Operation::In { channel, .. } | Operation::Out { channel, .. }) = &data.operation else {
-                    continue;
-                };
-                let open = open_condition(plan, End { process, wait, branch });
-                let test = open.map(|open| format!("if ({open}) ")).unwrap_or_default();
-                put!(text, "        {test}{{");
-                put!(
-                    text,
-                    "            place.file = {};\n            place.line = {};\n            place.column = {};\n            \
-                     place.channel = {};\n            break;\n        }}",
-                    data.location.file,
-                    data.location.line,
-                    data.location.column.min(65535),
-                    channel.0
-                );
-                covered = test.is_empty();
-                if covered {
-                    break;
-                }
+            for (number, test) in tests.iter().enumerate() {
+                let test = test.as_ref().map(|open| format!("if ({open}) ")).unwrap_or_default();
+                put!(choices, "        {test}return places[{}].place;", first + number);
             }
-            if !covered {
-                let body = &plan.program.processes[process].body;
-                let location = body.blocks[details.block.0 as usize].location;
-                put!(text, "        place.file = {};\n        place.line = {};", location.file, location.line);
-                put!(text, "        place.column = {};\n        break;", location.column.min(65535));
-            }
-            put!(text, "    }}");
+            put!(choices, "    }}");
         }
     }
-    put!(text, "    default:\n        break;\n    }}\n    return place;\n}}");
+    put!(text, "\nesp_location {prefix}_place(const {prefix}_t *t, esp_pid instance)\n{{");
+    put!(text, "    const esp_location nowhere = {{0, 0, 0, -1}};");
+    if rows.is_empty() {
+        put!(text, "    (void)t; (void)instance;\n    return nowhere;\n}}");
+        return;
+    }
+    let bits = pc_bits(plan);
+    put!(text, "    /* By program counter. */");
+    put!(text, "    static const struct {{\n        esp_location place;\n        uint{bits}_t pc;");
+    put!(text, "    }} places[{}] = {{", rows.len());
+    for (pc, row) in &rows {
+        put!(text, "        {{{row}, {pc}}},");
+    }
+    put!(text, "    }};\n    uint32_t low = 0, high = {}u;", rows.len());
+    if !choices.is_empty() {
+        put!(text, "    switch (t->pc[instance]) {{\n{choices}    default:\n        break;\n    }}");
+    }
+    put!(text, "    while (low < high) {{\n        const uint32_t middle = low + (high - low) / 2;");
+    put!(
+        text,
+        "        if (places[middle].pc < t->pc[instance]) low = middle + 1;\n        else high = middle;\n    }}"
+    );
+    put!(
+        text,
+        "    return low < {}u && places[low].pc == t->pc[instance] ? places[low].place : nowhere;\n}}",
+        rows.len()
+    );
+}
+
+/// An `esp_location`.
+fn row(location: Location, channel: i64) -> String {
+    format!("{{{}, {}, {}, {channel}}}", location.file, location.column.min(65535), location.line)
 }
 
 /// Whether another wakeable instance has an operation of the given direction on a channel.
