@@ -301,7 +301,9 @@ fn a_signal_ends_the_program_with_its_output_written() {
     let program = "channel i(int) external out;\nchannel o(int) external in;\n\
                    process p { while { in(i, $n); out(o, n); } }\n";
     let busy = "channel o(int) external in;\nprocess p { out(o, 7); while { yield; } }\n";
-    let folder = Folder::with(&[("a.esp", program), ("busy.esp", busy)]);
+    let talk = "channel o(int) external in;\nchannel c(int);\n\
+                process p { out(o, 7); while { out(c, 1); } }\nprocess q { while { in(c, _); } }\n";
+    let folder = Folder::with(&[("a.esp", program), ("busy.esp", busy), ("talk.esp", talk)]);
     for (name, number) in [("-INT", 2), ("-TERM", 15)] {
         for arguments in ["run a.esp", "run a.esp --engine c"] {
             let mut child = start(&folder, arguments);
@@ -312,13 +314,25 @@ fn a_signal_ends_the_program_with_its_output_written() {
             let status = child.wait().expect("qj ends");
             assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number), "{arguments}");
         }
-        let mut child = start(&folder, "run busy.esp");
-        let mut answer = [0; 2];
-        child.stdout.as_mut().expect("it is piped").read_exact(&mut answer).expect("output is not kept for ever");
-        signal(&child, name);
-        let status = child.wait().expect("qj ends");
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number));
-        assert_eq!(&answer, b"7\n");
+        for file in ["busy", "talk"] {
+            folder.qj(&format!("build --emit exe {file}.esp -o {file}")).assert().success();
+            let mut executable = Command::new(folder.path(file));
+            executable.stdin(Stdio::null()).stdout(Stdio::piped());
+            let children = [
+                start(&folder, &format!("run {file}.esp")),
+                start(&folder, &format!("run --engine c {file}.esp")),
+                executable.spawn().expect("the executable runs"),
+            ];
+            for (mut child, what) in children.into_iter().zip(["interp", "c", "executable"]) {
+                let mut answer = [0; 2];
+                let output = child.stdout.as_mut().expect("it is piped");
+                output.read_exact(&mut answer).expect("output is not kept for ever");
+                signal(&child, name);
+                let status = child.wait().expect("it ends");
+                assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number), "{what} {file}");
+                assert_eq!(&answer, b"7\n");
+            }
+        }
     }
 }
 

@@ -1298,6 +1298,8 @@ int main(int count, char **words)
             finish();
             die();
         }
+        /* A program that only computes may do so for ever. */
+        if (status == ESP_AGAIN && !refill) flush_all();
         if (status == ESP_SLEEP && !refill) wait_for_news(output->head.wake);
         if (received) stop_by_signal();
     }

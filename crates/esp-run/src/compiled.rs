@@ -188,6 +188,10 @@ impl Library {
                 ports.flush();
             }
             let refill = taken.iter().any(|taken| *taken > 0);
+            if status == ESP_AGAIN && !refill {
+                // It may compute for long, or for ever.
+                ports.flush();
+            }
             // SAFETY: The first was made the head above.
             let head = unsafe { output[0].head };
             match status {

@@ -29,7 +29,8 @@ typedef uint32_t esp_pid;
 /* What a step says of the program. */
 typedef enum esp_status {
     ESP_SLEEP = 0, /* nothing can happen before an external event or the time `wake` */
-    ESP_AGAIN = 1, /* more can happen now: step again (after taking the output, if it is full) */
+    ESP_AGAIN = 1, /* more can happen now: step again (after taking the output, if it is full). Also from time to time
+                      during a long computation, so that the caller stays in control */
     ESP_DONE = 2,  /* the program has ended; `exit_status` is its status */
     ESP_FAULT = 3  /* the program has stopped at a fault */
 } esp_status;

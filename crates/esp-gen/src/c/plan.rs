@@ -137,6 +137,7 @@ impl<'a> Plan<'a> {
             "output",
             "at",
             "due",
+            "last",
             "faults",
             "wakes",
             "at_rest",

@@ -29,6 +29,9 @@ use std::collections::BTreeSet;
 pub(crate) const TURN_OPERATIONS: u32 = 64;
 /// Turns between two looks at the world.
 pub(crate) const POLL_TURNS: u32 = 64;
+/// Turns of one call of the step, rounded up to the next look at the world: then the caller is asked to step again,
+/// so that a program that computes for ever leaves it in control.
+pub(crate) const STEP_TURNS: u32 = 16384;
 
 /// Writes one process.
 pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {

@@ -9,7 +9,7 @@ use super::helpers::Helpers;
 use super::matching::Functions;
 use super::plan::Plan;
 use super::process::{
-    POLL_TURNS, TURN_OPERATIONS, declare, deliver, dispatch, needs_undo, poll_table, write as process,
+    POLL_TURNS, STEP_TURNS, TURN_OPERATIONS, declare, deliver, dispatch, needs_undo, poll_table, write as process,
 };
 use super::{Style, TraceMode, interface, rest};
 use crate::layout::has_boxes;
@@ -407,6 +407,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     let sans_io = plan.sans_io();
     code.line("uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
     code.line("uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
+    line!(code, "const uint32_t last = head + {STEP_TURNS}u;");
     code.line("esp_pid from ESP_UNUSED = 0, to ESP_UNUSED = 0;");
     code.line("uint32_t to_branch ESP_UNUSED = 0;");
     code.line("bool polling ESP_UNUSED = false;");
@@ -439,6 +440,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.line("run:");
     } else {
         code.line("if (head == tail) goto rest;");
+        code.line("if (ESP_UNLIKELY(head == last)) goto leave;");
     }
     if plan.is_direct() {
         code.line("at = t->ready[head++ & READY_MASK];");
@@ -494,6 +496,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.open(&format!("if (poll_at == {}u) {{", plan.instances));
         code.line("polling = false;");
         code.line("if (head == tail) goto rest;");
+        code.line("if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) goto leave;");
         code.line("goto run;");
         code.close("}");
         code.line("poll_after = t->waiting_next[poll_at];");
