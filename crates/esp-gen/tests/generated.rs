@@ -1,0 +1,315 @@
+//! Generated C as its users meet it: each style with a `main` of its own, compiled by every compiler there is with all
+//! warnings as errors and under sanitizers where they exist; the `main` prints what happened.
+
+use quaject_esp_gen::RUNTIME_HEADER;
+use quaject_esp_gen::c::{Checks, Options, Style, generate};
+use quaject_esp_ir::lower::lower;
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_test_support::tool;
+use std::path::Path;
+use std::process::Command;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err(format!("nothing to import: {path}"))
+    }
+}
+
+const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"];
+const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+/// Writes the generated C of a program and the run-time header into a folder.
+fn write(folder: &Path, name: &str, source: &str, options: &Options) {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new(name, source.to_string()));
+    let analysis = analyze(&mut sources, root, &mut NoImports);
+    let program = analysis.program.unwrap_or_else(|| panic!("{name} is wrong: {:?}", analysis.diagnostics));
+    let output = generate(&lower(&program, &sources), options);
+    std::fs::create_dir_all(folder.join("quaject")).expect("the folder is ours");
+    std::fs::write(folder.join("quaject/esp.h"), RUNTIME_HEADER).expect("the folder is ours");
+    std::fs::write(folder.join(&options.header_name), output.header).expect("the folder is ours");
+    std::fs::write(folder.join("program.c"), output.source).expect("the folder is ours");
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("the tool starts");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{command:?}: {} {complaint}", output.status);
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// Whether a compiler links programs with sanitizers.
+fn has_sanitizers(compiler: &str, folder: &Path) -> bool {
+    let probe = folder.join("probe.c");
+    std::fs::write(&probe, "int main(void) { return 0; }\n").expect("the folder is ours");
+    let built = Command::new(compiler).args(SANITIZERS).arg("-o").arg(folder.join("probe")).arg(&probe).output();
+    built.is_ok_and(|built| built.status.success())
+}
+
+/// Compiles a program with its `main` and compares what that prints.
+fn check(source: &str, options: &Options, main: &str, expected: &str) {
+    for candidate in ["clang", "gcc"] {
+        let Some(compiler) = tool(&[candidate]) else { continue };
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        write(folder.path(), "program.esp", source, options);
+        std::fs::write(folder.path().join("main.c"), main).expect("the folder is ours");
+        let mut build = Command::new(compiler);
+        build.current_dir(folder.path()).args(STRICT).args(["-I.", "-o", "main", "main.c", "program.c"]);
+        if has_sanitizers(compiler, folder.path()) {
+            build.args(SANITIZERS);
+        }
+        succeed(&mut build);
+        let printed = succeed(&mut Command::new(folder.path().join("main")));
+        assert_eq!(printed, expected, "{compiler}");
+    }
+}
+
+#[test]
+fn the_examples_compile_without_a_warning() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut folders = vec![root];
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the examples are part of the repository") {
+            let path = entry.expect("the examples can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "esp") {
+                paths.push(path);
+            }
+        }
+    }
+    assert!(paths.len() >= 8, "{paths:?}");
+    for path in paths {
+        let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        let source = std::fs::read_to_string(&path).expect("the examples can be read");
+        if source.contains("\nimport \"") || source.starts_with("import \"") {
+            continue;
+        }
+        for style in [Style::Poll, Style::Post { ring: 16 }, Style::SansIo] {
+            let temporary = tempfile::tempdir().expect("a temporary folder can be made");
+            write(temporary.path(), &name, &source, &Options { style, ..Options::default() });
+            for candidate in ["clang", "gcc"] {
+                let Some(compiler) = tool(&[candidate]) else { continue };
+                let mut compile = Command::new(compiler);
+                compile.current_dir(temporary.path()).args(STRICT).args(["-I.", "-O1", "-c", "program.c"]);
+                succeed(&mut compile);
+            }
+        }
+    }
+}
+
+const DOUBLE: &str = "channel i(int) external out;\nchannel o(int) external in;\n\
+                      process p { while { in(i, $n); out(o, n + n); } }\n";
+
+#[test]
+fn poll_calls_the_functions_of_its_user() {
+    check(
+        DOUBLE,
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+static int next, room = 2;
+bool i_ready(void) { return next < 4; }
+void i_take(i_message *m) { m->v0 = next++; }
+bool o_ready(void) { return room > 0; }
+void o_put(const o_message *m) { room--; printf("%d\n", (int)m->v0); }
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    room = 10;
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    esp_close_i(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    return 0;
+}
+"#,
+        "0\n2\nstatus 0\n4\n6\nstatus 0\nstatus 2\n",
+    );
+}
+
+#[test]
+fn post_takes_messages_from_a_signal_handler_and_counts_what_it_drops() {
+    check(
+        DOUBLE,
+        &Options { style: Style::Post { ring: 4 }, ..Options::default() },
+        r#"#include "program.h"
+#include <signal.h>
+#include <stdio.h>
+static int next;
+static void interrupt(int number)
+{
+    i_message m = {0};
+    (void)number;
+    m.v0 = next++;
+    (void)esp_post_i(&m);
+}
+bool o_ready(void) { return true; }
+void o_put(const o_message *m) { printf("%d\n", (int)m->v0); }
+int main(void)
+{
+    static esp_t t;
+    int k;
+    esp_init(&t);
+    signal(SIGINT, interrupt);
+    for (k = 0; k < 6; k++) {
+        raise(SIGINT);
+        signal(SIGINT, interrupt);
+    }
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    raise(SIGINT);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    printf("dropped %u\n", (unsigned)esp_dropped_i());
+    return 0;
+}
+"#,
+        "0\n2\n4\n6\nstatus 0\n12\nstatus 0\ndropped 2\n",
+    );
+}
+
+#[test]
+fn sans_io_keeps_instances_apart_under_a_prefix() {
+    check(
+        "channel i(int) external out;\nchannel o(int) external in;\n\
+         process p { var sum = 0; while { in(i, $n); sum += n; out(o, sum); } }\n",
+        &Options { style: Style::SansIo, prefix: Some("sum".into()), ..Options::default() },
+        r#"#include "program.h"
+#include <stdio.h>
+static int feed(sum_t *t, int n)
+{
+    sum_i_message in_message = {0};
+    sum_o_message out_message = {0};
+    sum_input in = {0};
+    sum_output out = {0};
+    size_t taken = 0;
+    in_message.v0 = n;
+    in.i.messages = &in_message;
+    in.i.count = 1;
+    out.head.taken = &taken;
+    out.o.messages = &out_message;
+    out.o.capacity = 1;
+    while (sum_step(t, &in, &out, 0) == ESP_AGAIN) { }
+    return taken == 1 && out.o.count == 1 ? (int)out_message.v0 : -1;
+}
+int main(void)
+{
+    static sum_t a, b;
+    sum_init(&a);
+    sum_init(&b);
+    printf("%d", feed(&a, 1));
+    printf(" %d", feed(&b, 10));
+    printf(" %d", feed(&a, 2));
+    b = a;
+    printf(" %d", feed(&b, 100));
+    printf(" %d\n", feed(&a, 3));
+    return 0;
+}
+"#,
+        "1 10 3 103 6\n",
+    );
+}
+
+#[test]
+fn interfaces_are_functions_per_pattern() {
+    check(
+        "type sendT = record { dest: int, size: int };\ntype requestT = union { send: sendT, eos };\n\
+         channel userC: requestT external out;\nchannel wireC(bool, int) external in;\n\
+         external interface userReq(out userC) { Send(send |> { $dest, $size }), Eos(eos |> {}) }\n\
+         external interface wire(in wireC) { Even(true, $n), Odd(false, $n) }\n\
+         process p { while { alt { in(userC, send |> { $d, $s }) { out(wireC, s == 4, d + s); } \
+         in(userC, eos |> {}) { out(wireC, false, 0); } } } }\n",
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+bool wireIsReady(void) { return true; }
+void wireEven(int32_t n) { printf("even %d\n", (int)n); }
+void wireOdd(int32_t n) { printf("odd %d\n", (int)n); }
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("%d\n", userReqIsReady());
+    userReqSend(3, 4);
+    printf("%d\n", userReqIsReady());
+    esp_step(&t, 0, 0, 0);
+    userReqEos();
+    esp_step(&t, 0, 0, 0);
+    printf("%d\n", userReqIsReady());
+    return 0;
+}
+"#,
+        "1\n0\neven 7\nodd 0\n1\n",
+    );
+}
+
+/// A `main` for a program without channels to the world: steps once, tells the status and the fault.
+const FAULT: &str = r#"#include "program.h"
+#include <stdio.h>
+int main(void)
+{
+    static esp_t t;
+    esp_status status;
+    esp_fault_report fault;
+    esp_init(&t);
+    status = esp_step(&t, 0, 0, 0);
+    fault = esp_fault(&t);
+    printf("%d fault %u line %u\n", (int)status, (unsigned)fault.code, (unsigned)fault.place.line);
+    return 0;
+}
+"#;
+
+#[test]
+fn an_unlink_too_many_is_a_fault() {
+    let program = "memory manual;\ntype t = bytes[<=4];\npool t 2;\n\
+                   process p {\n  var b: t = \"a\";\n  unlink(b);\n  unlink(b);\n}\n";
+    check(program, &Options::default(), FAULT, "3 fault 7 line 7\n");
+}
+
+#[test]
+fn overflow_is_a_fault_only_if_checked() {
+    let program = "process p {\n  var n = 1;\n  for i in 0..40 {\n    n = n * 2;\n  }\n  assert(n == 0);\n}\n";
+    check(program, &Options::default(), FAULT, "2 fault 0 line 0\n");
+    check(program, &Options { checks: Checks::Overflow, ..Options::default() }, FAULT, "3 fault 4 line 4\n");
+}
+
+#[test]
+fn an_endless_computation_returns_to_its_caller() {
+    let talking = "channel c(int);\nprocess p { while { out(c, 1); } }\nprocess q { while { in(c, _); } }\n";
+    let yielding = "process p { while { yield; } }\n";
+    let beside_a_timer = "process p { while { yield; } }\nprocess q { alt { after (1 s) { exit(1); } } }\n";
+    for program in [talking, yielding, beside_a_timer] {
+        check(program, &Options::default(), FAULT, "1 fault 0 line 0\n");
+    }
+}
+
+#[test]
+fn places_are_those_of_the_first_open_operation() {
+    check(
+        "channel a(int) shared;\nchannel b(int) shared;\n\
+         process p[2] {\n  alt {\n    when (int(@) == 1) in(a, _) { }\n    in(b, _) { }\n  }\n}\n\
+         process q { in(a, _);\n}\nprocess r { }\n\
+         process s { if (int(@) == 99) { out(a, 1); out(b, 1); } }\n",
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+int main(void)
+{
+    static esp_t t;
+    esp_pid k;
+    esp_init(&t);
+    printf("%d\n", (int)esp_step(&t, 0, 0, 0));
+    for (k = 0; k < 4; k++) {
+        esp_location place = esp_place(&t, k);
+        printf("%u:%u %d\n", (unsigned)place.line, (unsigned)place.column, (int)place.channel);
+    }
+    return 0;
+}
+"#,
+        "3\n6:5 1\n5:5 0\n9:13 0\n0:0 -1\n",
+    );
+}
