@@ -160,6 +160,10 @@ impl<'a> Access<'a> {
 
     fn write(&mut self, place: &'a Place) {
         self.path(place);
+        // An element of `bytes` is checked against their present length, which is thereby read.
+        if place.path.iter().any(|step| matches!(step, Step::Element(_))) {
+            self.reads.push(place);
+        }
         self.writes.push(place);
     }
 
