@@ -8,7 +8,8 @@ use crate::run::{Failure, cargo, output_of, succeed};
 /// One Debian package the full test suite needs.
 struct Tool {
     package: Package,
-    /// A shell command that succeeds exactly when the tool is there and works.
+    /// A shell command that succeeds exactly when the tool is there and works. Never writes to `/dev/null` as a
+    /// compiler's output: tcc, run by root, replaces the device by a file.
     probe: &'static str,
     /// Which tests need it.
     needed_by: &'static str,
@@ -23,22 +24,23 @@ enum Package {
 const TOOLS: &[Tool] = &[
     Tool {
         package: Package::Named("gcc"),
-        probe: "echo 'int main(void) { return 0; }' | gcc -x c -o /dev/null -",
+        probe: "echo 'int main(void) { return 0; }' | (out=$(mktemp) && gcc -x c -o \"$out\" - && rm \"$out\")",
         needed_by: "qj run --engine c, extern functions, every test of generated C",
     },
     Tool {
         package: Package::Named("clang"),
-        probe: "echo 'int main(void) { return 0; }' | clang -x c -o /dev/null -",
+        probe: "echo 'int main(void) { return 0; }' | (out=$(mktemp) && clang -x c -o \"$out\" - && rm \"$out\")",
         needed_by: "generated C compiles without warnings on both compilers",
     },
     Tool {
         package: Package::ClangRuntime,
-        probe: "echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c -o /dev/null -",
+        probe: "echo 'int main(void) { return 0; }' \
+                | (out=$(mktemp) && clang -fsanitize=address,undefined -x c -o \"$out\" - && rm \"$out\")",
         needed_by: "generated C runs clean under ASan and UBSan of clang",
     },
     Tool {
         package: Package::Named("tcc"),
-        probe: "echo 'int main(void) { return 0; }' | tcc -o /dev/null -",
+        probe: "echo 'int main(void) { return 0; }' | tcc -run -",
         needed_by: "random programs: the quickest compiler runs the most of them",
     },
     Tool {
