@@ -45,18 +45,21 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: the caller keeps the allocator's contract, which is handed on unchanged to the system's.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller's promises are those of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
+    // SAFETY: the caller keeps the allocator's contract, which is handed on unchanged to the system's.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(taken(layout.size()), Relaxed);
         // SAFETY: the caller's promises are those of the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
+    // SAFETY: the caller keeps the allocator's contract, which is handed on unchanged to the system's.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // Large ones move by their pages: old and new are not in use together.
         IN_USE.fetch_sub(taken(layout.size()), Relaxed);
