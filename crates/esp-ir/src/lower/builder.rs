@@ -2,10 +2,10 @@
 //! not yet where counts of boxed objects begin and end. Knows no statements and no expressions.
 
 use super::Context;
-use super::visit::edges_mut;
 use crate::ir::{
     Base, BlockId, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId, Value, ValueData,
 };
+use crate::visit::edges_mut;
 use quaject_esp_syntax::hir::{Local, LocalId};
 use quaject_esp_syntax::span::Span;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 
 use super::builder::{Builder, RegionKind, Storage, Write};
 use super::expression::{any, step};
-use super::visit::passed;
+use super::operator::passed;
 use crate::ir::{
     AltOrder, Base, Bind, BlockId, Branch, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Rest,
     SlotId, Step, Terminator, TypeId, TypeTable, Wait,

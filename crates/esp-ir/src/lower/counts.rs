@@ -16,12 +16,12 @@ mod liveness;
 
 use super::Context;
 use super::builder::{Raw, RawBody, RawTerminator, RegionKind, Write, object};
-use super::tidy::Replacements;
-use super::visit::{edges_mut, op_values, place_type, terminator_values};
+use crate::graph::Replacements;
 use crate::ir::{
     Base, Bind, Block, BlockId, Body, Branch, Edge, Instruction, Location, MemoryMode, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
+use crate::visit::{edges_mut, op_values, place_type, terminator_values};
 use liveness::{Item, ItemSet, Liveness};
 
 /// Turns a raw body into one that says where counts begin, move and end.

@@ -2,7 +2,7 @@
 //! to right. Knows no statements.
 
 use super::builder::{Builder, Storage, Write, object};
-use super::visit::binary_op;
+use super::operator::binary_op;
 use crate::ir::{Base, BinaryOp, BitField, Op, Operand, Place, Step, Type, TypeId, TypeTable, UnaryOp, Value};
 use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, Expr, ExprKind, LayoutId, PlaceStep, UnaryOperator};
 use quaject_esp_syntax::span::Span;

@@ -13,10 +13,11 @@ mod choice;
 mod communicate;
 mod counts;
 mod expression;
+mod operator;
 mod statement;
 mod tidy;
-mod visit;
 
+use crate::graph;
 use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
 use builder::Builder;
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
@@ -174,7 +175,7 @@ fn lower_body<'p>(
     tidy::drop_unreachable(&mut raw);
     tidy::drop_trivial_parameters(&mut raw);
     let body = counts::place_counts(context, raw);
-    tidy::merge_and_number(body)
+    graph::merge_and_number(body)
 }
 
 fn lower_interface(interface: &hir::Interface) -> ir::Interface {

@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, Loop, Storage, Write};
 use super::expression::{Target, mentions};
-use super::visit::binary_op;
+use super::operator::binary_op;
 use crate::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, TypeTable};
 use quaject_esp_syntax::hir::{self, BinaryOperator, Expr, ExprKind, LocalId, Stmt, StmtKind};
 use quaject_esp_syntax::span::Span;

@@ -3,10 +3,10 @@
 
 use super::super::Context;
 use super::super::builder::{Raw, RawBody, RawTerminator, RegionKind};
-use super::super::tidy::{op_slots, raw_successors, terminator_slots};
-use super::super::visit::{op_values, place_type, terminator_values};
+use super::super::tidy::raw_successors;
 use super::{bound_slots, is_boxed};
 use crate::ir::{Base, Op, Operand, Operation, Place, SlotId, Terminator, Value};
+use crate::visit::{op_slots, op_values, place_type, terminator_slots, terminator_values};
 
 /// A holder of counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

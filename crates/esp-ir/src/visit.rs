@@ -1,12 +1,12 @@
 //! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
 
 use crate::ir::{
-    Base, BinaryOp, Branch, Edge, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Slot, Step,
+    Base, Bind, Block, Branch, Edge, Guard, Op, Operand, Operation, Pattern, Payload, Place, Slot, SlotId, Step,
     Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
 };
 
 /// Calls `visit` on every value a place reads: its base and its indices.
-pub(super) fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
+pub fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
     match &mut place.base {
         Base::Slot(_) => {}
         Base::Object(value) => visit(value),
@@ -20,7 +20,7 @@ pub(super) fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value))
 }
 
 /// Calls `visit` on every value an operand reads.
-pub(super) fn operand_values(operand: &mut Operand, visit: &mut dyn FnMut(&mut Value)) {
+pub fn operand_values(operand: &mut Operand, visit: &mut dyn FnMut(&mut Value)) {
     match operand {
         Operand::Value(value) => visit(value),
         Operand::Place(place) => place_values(place, visit),
@@ -28,7 +28,7 @@ pub(super) fn operand_values(operand: &mut Operand, visit: &mut dyn FnMut(&mut V
 }
 
 /// Calls `visit` on every value an instruction reads.
-pub(super) fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
+pub fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
     match op {
         Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
         Op::Unary(_, value)
@@ -87,7 +87,7 @@ pub(super) fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
 }
 
 /// Calls `visit` on every value a terminator reads, edge arguments included.
-pub(super) fn terminator_values(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut Value)) {
+pub fn terminator_values(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut Value)) {
     match terminator {
         Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
         Terminator::Branch { condition, then: _, otherwise: _ } => visit(condition),
@@ -122,7 +122,7 @@ fn wait_values(wait: &mut Wait, visit: &mut dyn FnMut(&mut Value)) {
 }
 
 /// Calls `visit` on the operands of the `==` in a pattern.
-pub(super) fn pattern_operands(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut Operand)) {
+pub fn pattern_operands(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut Operand)) {
     match pattern {
         Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
         Pattern::Equal(operand) => visit(operand),
@@ -132,7 +132,7 @@ pub(super) fn pattern_operands(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut
 }
 
 /// The edges of a terminator. Those of a `wait` are no [`Edge`]s; see [`wait_targets`].
-pub(super) fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
+pub fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
         Terminator::Branch { condition: _, then, otherwise } => vec![then, otherwise],
@@ -149,7 +149,7 @@ pub(super) fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
 }
 
 /// Every block a wait names: regions, `then` blocks and `else`.
-pub(super) fn wait_targets(wait: &mut Wait) -> Vec<&mut crate::ir::BlockId> {
+pub fn wait_targets(wait: &mut Wait) -> Vec<&mut crate::ir::BlockId> {
     let mut targets = Vec::new();
     for Branch { guard, operation, then, location: _ } in &mut wait.branches {
         match guard {
@@ -169,7 +169,7 @@ pub(super) fn wait_targets(wait: &mut Wait) -> Vec<&mut crate::ir::BlockId> {
 }
 
 /// The type of what a place leads to.
-pub(super) fn place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> TypeId {
+pub fn place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> TypeId {
     let mut ty = match place.base {
         Base::Slot(slot) => slots[slot.0 as usize].ty,
         Base::Object(value) => match types.get(values[value.0 as usize].ty) {
@@ -194,30 +194,118 @@ fn step_type(types: &TypeTable, ty: TypeId, step: &Step) -> TypeId {
     }
 }
 
-/// The operator of the flow IR for one that has no control flow.
-pub(super) fn binary_op(operator: quaject_esp_syntax::hir::BinaryOperator) -> BinaryOp {
-    use quaject_esp_syntax::hir::BinaryOperator;
-    match operator {
-        BinaryOperator::Multiply => BinaryOp::Multiply,
-        BinaryOperator::Divide => BinaryOp::Divide,
-        BinaryOperator::Remainder => BinaryOp::Remainder,
-        BinaryOperator::Add => BinaryOp::Add,
-        BinaryOperator::Subtract => BinaryOp::Subtract,
-        BinaryOperator::ShiftLeft => BinaryOp::ShiftLeft,
-        BinaryOperator::ShiftRight => BinaryOp::ShiftRight,
-        BinaryOperator::BitAnd | BinaryOperator::And => BinaryOp::BitAnd,
-        BinaryOperator::BitXor => BinaryOp::BitXor,
-        BinaryOperator::BitOr | BinaryOperator::Or => BinaryOp::BitOr,
-        BinaryOperator::Equal => BinaryOp::Equal,
-        BinaryOperator::NotEqual => BinaryOp::NotEqual,
-        BinaryOperator::Less => BinaryOp::Less,
-        BinaryOperator::LessEqual => BinaryOp::LessEqual,
-        BinaryOperator::Greater => BinaryOp::Greater,
-        BinaryOperator::GreaterEqual => BinaryOp::GreaterEqual,
+/// Calls `visit` on every slot a block names.
+pub fn block_slots(block: &mut Block, visit: &mut dyn FnMut(&mut SlotId)) {
+    for instruction in &mut block.instructions {
+        op_slots(&mut instruction.op, visit);
+    }
+    terminator_slots(&mut block.terminator, visit);
+}
+
+/// Calls `visit` on every slot a terminator names.
+pub fn terminator_slots(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut SlotId)) {
+    match terminator {
+        Terminator::Wait(wait) => {
+            for branch in &mut wait.branches {
+                match &mut branch.operation {
+                    Operation::In { site: _, channel: _, patterns, condition: _ } => {
+                        patterns.iter_mut().for_each(|pattern| pattern_slots(pattern, visit));
+                    }
+                    Operation::Out { site: _, channel: _, payload } => match payload {
+                        Payload::Ready(passed) => {
+                            passed.iter_mut().for_each(|passed| operand_slots(&mut passed.operand, visit));
+                        }
+                        Payload::Region(_) => {}
+                    },
+                    Operation::After { amount: _, unit_ns: _ } => {}
+                }
+            }
+        }
+        Terminator::Return(operand) => operand_slots(operand, visit),
+        Terminator::Result(passed) => {
+            passed.iter_mut().for_each(|passed| operand_slots(&mut passed.operand, visit));
+        }
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Yield(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => {}
     }
 }
 
-/// A value passed as its giver keeps it, before counts are placed.
-pub(super) fn passed(operand: Operand) -> Passed {
-    Passed { operand, transfer: crate::ir::Transfer::Keep }
+fn pattern_slots(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut SlotId)) {
+    match pattern {
+        Pattern::Any | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
+        Pattern::Bind(Bind::Parameter(_)) => {}
+        Pattern::Bind(Bind::Slot(slot)) => visit(slot),
+        Pattern::Equal(operand) => operand_slots(operand, visit),
+        Pattern::Tag(_, payload) => payload.iter_mut().for_each(|payload| pattern_slots(payload, visit)),
+        Pattern::Record(parts) | Pattern::Array(parts) => {
+            parts.iter_mut().for_each(|part| pattern_slots(part, visit));
+        }
+    }
+}
+
+fn place_slots(place: &mut Place, visit: &mut dyn FnMut(&mut SlotId)) {
+    match &mut place.base {
+        Base::Slot(slot) => visit(slot),
+        Base::Object(_) => {}
+    }
+}
+
+fn operand_slots(operand: &mut Operand, visit: &mut dyn FnMut(&mut SlotId)) {
+    match operand {
+        Operand::Value(_) => {}
+        Operand::Place(place) => place_slots(place, visit),
+    }
+}
+
+/// Calls `visit` on every slot an instruction names.
+pub fn op_slots(op: &mut Op, visit: &mut dyn FnMut(&mut SlotId)) {
+    match op {
+        Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Mark(_) => {}
+        Op::Load(place)
+        | Op::Store(place, _)
+        | Op::SetBytes(place, _)
+        | Op::SetTag(place, _)
+        | Op::Tag(place)
+        | Op::Length(place)
+        | Op::SetLength(place, _)
+        | Op::LoadNumber { from: place, .. }
+        | Op::LoadBits { from: place, .. }
+        | Op::StoreNumber { to: place, .. }
+        | Op::StoreBits { to: place, .. } => place_slots(place, visit),
+        Op::Copy { to, from }
+        | Op::Append { to, from }
+        | Op::CopySlice { to, from, start: _, end: _ }
+        | Op::StoreSlice { to, from, start: _, end: _ } => {
+            place_slots(to, visit);
+            place_slots(from, visit);
+        }
+        Op::Fill(place, operand) => {
+            place_slots(place, visit);
+            operand_slots(operand, visit);
+        }
+        Op::Equal(left, right) => {
+            operand_slots(left, visit);
+            operand_slots(right, visit);
+        }
+        Op::CallFunction { function: _, arguments, to } | Op::CallExtern { function: _, arguments, to } => {
+            arguments.iter_mut().for_each(|argument| operand_slots(argument, visit));
+            to.iter_mut().for_each(|place| place_slots(place, visit));
+        }
+        Op::Retain(operand) | Op::Release(operand) => operand_slots(operand, visit),
+    }
 }
