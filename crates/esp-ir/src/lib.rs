@@ -15,6 +15,7 @@ mod lexer;
 mod liveness;
 pub mod lower;
 mod matching;
+pub mod model;
 mod outside;
 pub mod read;
 pub mod replay;

@@ -132,8 +132,19 @@ pub struct Extern {
     pub parameters: Vec<(Option<SmolStr>, TypeId, Mutability)>,
     /// Result; none for a procedure.
     pub result: Option<TypeId>,
+    /// Whether its result can reach a condition, a pattern, an index or the world.
+    pub weight: Weight,
     /// Place of the declaration, or of the first call of an implicit one.
     pub span: Span,
+}
+
+/// Whether what an extern function returns matters to what the program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Weight {
+    /// Whatever it returns, the processes do the same.
+    Idle,
+    /// It can decide something.
+    Decides,
 }
 
 /// A pure function.

@@ -4,6 +4,7 @@
 //! ```text
 //!   statement, choice, communicate, expression     source constructs, one file each
 //!   builder                                        blocks and SSA values as they are made
+//!   model                                          a program with its environment, for those that explore it
 //!   tidy                                           block parameters that always have one value, chains of jumps
 //!   counts                                         where counts begin, move and end
 //! ```
@@ -13,6 +14,7 @@ mod choice;
 mod communicate;
 mod counts;
 mod expression;
+mod model;
 mod operator;
 mod statement;
 mod tidy;
@@ -20,6 +22,7 @@ mod tidy;
 use crate::graph;
 use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
 use builder::Builder;
+pub use model::lower_model;
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
@@ -27,17 +30,17 @@ use rustc_hash::FxHashMap;
 
 /// Lowers a program that analysis found free of errors.
 pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
-    let mut context = Context {
-        program,
-        sources,
-        types: program.types.clone(),
-        counted: FxHashMap::default(),
-        optional: FxHashMap::default(),
-        free_functions: functions_that_ask_free(program),
-    };
-    let functions = program.functions.iter().map(|function| lower_function(&mut context, function)).collect();
-    let processes = program.processes.iter().map(|process| lower_process(&mut context, process)).collect();
-    let channels = program.channels.iter().map(|channel| lower_channel(&context, channel)).collect();
+    let mut context = Context::new(program, sources);
+    lower_with(&mut context, &[])
+}
+
+/// Lowers the program and, as further processes, the environments of a model.
+fn lower_with<'p>(context: &mut Context<'p>, environment: &'p [hir::Process]) -> ir::Program {
+    let Context { program, sources, .. } = *context;
+    let functions = program.functions.iter().map(|function| lower_function(context, function)).collect();
+    let processes = program.processes.iter().chain(environment);
+    let processes = processes.map(|process| lower_process(context, process)).collect();
+    let channels = program.channels.iter().map(|channel| lower_channel(context, channel)).collect();
     let externs = program.externs.iter().map(|function| ir::Extern {
         name: function.name.clone(),
         purity: function.purity,
@@ -52,7 +55,7 @@ pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
         externs: externs.collect(),
         functions,
         processes,
-        types: context.types,
+        types: context.types.clone(),
     }
 }
 
@@ -67,7 +70,18 @@ struct Context<'p> {
     free_functions: Vec<bool>,
 }
 
-impl Context<'_> {
+impl<'p> Context<'p> {
+    fn new(program: &'p hir::Program, sources: &'p SourceMap) -> Context<'p> {
+        Context {
+            program,
+            sources,
+            types: program.types.clone(),
+            counted: FxHashMap::default(),
+            optional: FxHashMap::default(),
+            free_functions: functions_that_ask_free(program),
+        }
+    }
+
     fn location(&self, span: Span) -> Location {
         if span == Span::default() {
             return Location::default();

@@ -283,6 +283,7 @@ impl<'a> Body<'_, 'a> {
                 purity: Purity::Impure,
                 parameters,
                 result: Some(TypeTable::I32),
+                weight: hir::Weight::Idle,
                 span: name.span,
             },
         });

@@ -10,7 +10,7 @@ use super::types::{Limits, MAX_INSTANCES};
 use super::{assigned, statements};
 use crate::ast::{self, ModelClause};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, AbstractionKind, ExprKind, ExternId, ModelPath, ModelScope, ProcessId, Purity};
+use crate::hir::{self, AbstractionKind, ExprKind, ExternId, ModelPath, ModelScope, ProcessId, Purity, Weight};
 use crate::types::TypeTable;
 use smol_str::SmolStr;
 
@@ -18,6 +18,10 @@ use smol_str::SmolStr;
 pub(super) fn check(checker: &mut Checker) {
     for item in checker.model_items.clone() {
         check_model(checker, item);
+    }
+    let everything: Vec<ProcessId> = (0..checker.processes.len() as u32).map(ProcessId).collect();
+    for id in taint::deciding_externs(checker, &everything) {
+        checker.externs[id.0 as usize].hir.weight = Weight::Decides;
     }
 }
 

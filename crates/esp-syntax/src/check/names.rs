@@ -365,6 +365,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
                     purity: item.purity,
                     parameters: Vec::new(),
                     result: None,
+                    weight: hir::Weight::Idle,
                     span: item.name.span,
                 };
                 checker.externs.push(ExternEntry { item: Some(item), hir });
