@@ -606,7 +606,7 @@ impl SlotWalk<'_> {
 
 /// Makes the instruction fetch see what was written.
 #[inline(always)]
-fn synchronise(address: usize, length: usize) {
+pub(crate) fn synchronise(address: usize, length: usize) {
     // x86-64 keeps its instruction cache coherent with stores, whatever address they went through.
     #[cfg(target_arch = "x86_64")]
     let _ = (address, length);

@@ -21,6 +21,7 @@ mod generated;
 mod machine;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod memory;
+pub mod patch;
 mod registers;
 mod signature;
 
@@ -33,7 +34,7 @@ pub use generated::core::Core;
 pub use generated::{aarch64, alpha, mips, riscv64, sparc64, x86_64};
 pub use machine::{Lists, Machine, Register};
 #[cfg(all(feature = "std", target_os = "linux"))]
-pub use memory::Memory;
+pub use memory::{Installed, Memory};
 pub use registers::Class;
 pub use signature::{Signature, Type};
 

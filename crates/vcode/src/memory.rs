@@ -7,15 +7,13 @@
 //! execute view  r-x                     where they run
 //! ```
 
+use crate::asm::{Code, Region};
+use crate::error::Error;
+use crate::frame::synchronise;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr::null_mut;
 use std::sync::Mutex;
-
-use std::vec;
-use std::vec::Vec;
-
-use crate::asm::Region;
-use crate::error::Error;
 
 // SAFETY: the declarations of the C library's manual.
 unsafe extern "C" {
@@ -44,20 +42,29 @@ const ALIGN: usize = 16;
 
 /// Memory that functions are written to and run from, packed one after the other, given back one by one.
 ///
-/// Functions must not be called after their region was freed or the memory dropped.
+/// Functions must not be called after their region was freed or the memory dropped. Pages that were never written take
+/// no memory, so it may be as large as the client can ever need. After `fork` both processes see the same bytes.
 #[derive(Debug)]
 pub struct Memory {
     write: *mut u8,
     execute: *mut u8,
     length: usize,
-    /// Free extents by offset, never adjacent.
-    free: Mutex<Vec<(usize, usize)>>,
+    extents: Mutex<Extents>,
 }
 
 // SAFETY: the mappings belong to this value, and the free list is behind a lock.
 unsafe impl Send for Memory {}
 // SAFETY: regions handed out never overlap, so threads write to different bytes.
 unsafe impl Sync for Memory {}
+
+/// A function in [`Memory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Installed {
+    /// The address to call.
+    pub entry: usize,
+    /// Bytes it takes: with `entry` what [`Memory::free`] wants.
+    pub length: usize,
+}
 
 impl Memory {
     /// Maps at least `bytes`.
@@ -86,7 +93,12 @@ impl Memory {
                 }
                 return Err(Error::Memory);
             }
-            Ok(Memory { write: write.cast(), execute: execute.cast(), length, free: Mutex::new(vec![(0, length)]) })
+            Ok(Memory {
+                write: write.cast(),
+                execute: execute.cast(),
+                length,
+                extents: Mutex::new(Extents::new(length)),
+            })
         }
     }
 
@@ -97,67 +109,142 @@ impl Memory {
     /// [`Error::Memory`] when no free extent is that long.
     pub fn region(&self, bytes: usize) -> Result<Region<'_>, Error> {
         let bytes = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory)?;
-        let mut free = self.extents();
-        let index = free.iter().position(|(_, length)| *length >= bytes).ok_or(Error::Memory)?;
-        let (offset, length) = free[index];
-        if length == bytes {
-            free.remove(index);
-        } else {
-            free[index] = (offset + bytes, length - bytes);
-        }
+        let offset = self.extents().take(bytes).ok_or(Error::Memory)?;
         // SAFETY: the extent was free, so nobody else has it; it is inside the mappings, which live as long as `self`.
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
 
-    /// Gives back the part of a region that the function ended up not using, so that functions are packed. `region` is
-    /// what [`Memory::region`] returned for: its executable address and length; `used` counts from its start.
+    /// Copies a finished function in, behind the others: `buffer` is what it was written to. This packs best, because
+    /// the room for the longest prologue stays in the buffer, which can be used again at once.
+    ///
+    /// The code must not contain its own address: it must not have used [`Asm::address`](crate::Asm::address).
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when no free extent is that long; [`Error::Overflow`] if `code` is not in `buffer`.
+    pub fn install(&self, buffer: &[u8], code: &Code) -> Result<Installed, Error> {
+        // Alignment stays what it was: constants and patch points rely on it.
+        let pad = (code.entry % ALIGN).min(code.offset);
+        let bytes = buffer.get(code.offset - pad..code.offset + code.length).ok_or(Error::Overflow)?;
+        let length = bytes.len().max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory)?;
+        let offset = self.extents().take(length).ok_or(Error::Memory)?;
+        let start = self.execute as usize + offset;
+        // SAFETY: the extent was free, so nobody else has it, and it is inside the mapping.
+        unsafe {
+            let at = self.write.add(offset);
+            at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            synchronise(at as usize, length);
+        }
+        synchronise(start, length);
+        Ok(Installed { entry: start + pad, length })
+    }
+
+    /// Gives back the part of a region that the function ended up not using, so that functions are packed. `execute`
+    /// and `length` are those of what [`Memory::region`] returned; `used` counts from its start.
     pub fn keep(&self, execute: usize, length: usize, used: usize) {
         let used = used.next_multiple_of(ALIGN).min(length);
         if let Some(offset) = execute.checked_sub(self.execute as usize)
             && used < length
         {
-            self.release(offset + used, length - used);
+            self.extents().give(offset + used, length - used);
         }
     }
 
-    /// Frees a region; its functions must not be called any more.
+    /// Frees a region or an installed function, which must not be called any more.
     pub fn free(&self, execute: usize, length: usize) {
-        if let Some(offset) = execute.checked_sub(self.execute as usize)
+        let start = execute - execute % ALIGN;
+        if let Some(offset) = start.checked_sub(self.execute as usize)
             && length > 0
         {
-            self.release(offset, length.next_multiple_of(ALIGN));
+            self.extents().give(offset, length.next_multiple_of(ALIGN));
         }
+    }
+
+    /// Where the byte that is executed at `address` is writable, if it is in this memory.
+    pub fn writable(&self, address: usize) -> Option<*mut u8> {
+        let offset = address.checked_sub(self.execute as usize)?;
+        (offset < self.length).then(|| self.write.wrapping_add(offset))
     }
 
     /// Bytes that are free, in all extents together.
     pub fn available(&self) -> usize {
-        self.extents().iter().map(|(_, length)| length).sum()
+        self.extents().available()
     }
 
-    fn extents(&self) -> std::sync::MutexGuard<'_, Vec<(usize, usize)>> {
-        self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn extents(&self) -> std::sync::MutexGuard<'_, Extents> {
+        self.extents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What is free: everything from `fresh` on, and the holes before it, never adjacent to each other or to `fresh`.
+///
+/// ```text
+/// 0                    fresh          length
+/// |used|hole|used|used|..................|
+/// ```
+#[derive(Debug)]
+struct Extents {
+    length: usize,
+    fresh: usize,
+    /// Holes: length by offset.
+    holes: BTreeMap<usize, usize>,
+    /// The same as (length, offset): the smallest that is long enough is taken.
+    by_length: BTreeSet<(usize, usize)>,
+}
+
+impl Extents {
+    fn new(length: usize) -> Extents {
+        Extents { length, fresh: 0, holes: BTreeMap::new(), by_length: BTreeSet::new() }
     }
 
-    fn release(&self, offset: usize, length: usize) {
-        let mut free = self.extents();
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+    fn take(&mut self, bytes: usize) -> Option<usize> {
+        if let Some(&(length, offset)) = self.by_length.range((bytes, 0)..).next() {
+            self.forget(offset, length);
+            if length > bytes {
+                self.remember(offset + bytes, length - bytes);
+            }
+            return Some(offset);
+        }
+        let offset = self.fresh;
+        self.fresh = offset.checked_add(bytes).filter(|end| *end <= self.length)?;
+        Some(offset)
+    }
+
+    /// Frees an extent; one that is not used as a whole changes nothing.
+    fn give(&mut self, offset: usize, length: usize) {
+        let Some(end) = offset.checked_add(length).filter(|end| *end <= self.fresh) else { return };
+        let before = self.holes.range(..=offset).next_back().map(|(own, length)| (*own, *length));
+        let after = self.holes.range(offset..).next().map(|(own, length)| (*own, *length));
+        if before.is_some_and(|(own, length)| own + length > offset) || after.is_some_and(|(own, _)| own < end) {
             return;
         }
-        let index = free.partition_point(|(own, _)| *own < offset);
-        let overlaps_next = free.get(index).is_some_and(|(own, _)| *own < offset + length);
-        let overlaps_last = index > 0 && free[index - 1].0 + free[index - 1].1 > offset;
-        if overlaps_next || overlaps_last {
-            return;
+        let (mut start, mut stop) = (offset, end);
+        if let Some((own, length)) = before.filter(|(own, length)| own + length == offset) {
+            self.forget(own, length);
+            start = own;
         }
-        free.insert(index, (offset, length));
-        if index + 1 < free.len() && free[index].0 + free[index].1 == free[index + 1].0 {
-            free[index].1 += free[index + 1].1;
-            free.remove(index + 1);
+        if let Some((own, length)) = after.filter(|(own, _)| *own == end) {
+            self.forget(own, length);
+            stop = own + length;
         }
-        if index > 0 && free[index - 1].0 + free[index - 1].1 == free[index].0 {
-            free[index - 1].1 += free[index].1;
-            free.remove(index);
+        if stop == self.fresh {
+            self.fresh = start;
+        } else {
+            self.remember(start, stop - start);
         }
+    }
+
+    fn remember(&mut self, offset: usize, length: usize) {
+        self.holes.insert(offset, length);
+        self.by_length.insert((length, offset));
+    }
+
+    fn forget(&mut self, offset: usize, length: usize) {
+        self.holes.remove(&offset);
+        self.by_length.remove(&(length, offset));
+    }
+
+    fn available(&self) -> usize {
+        self.length - self.fresh + self.holes.values().sum::<usize>()
     }
 }
 
@@ -173,7 +260,15 @@ impl Drop for Memory {
 
 #[cfg(test)]
 mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
     use super::*;
+
+    /// A function that is all of `bytes`.
+    fn whole(bytes: &[u8]) -> Code {
+        Code { entry: 0, offset: 0, length: bytes.len(), instructions: bytes.len() }
+    }
 
     #[test]
     fn freed_extents_are_joined_and_used_again() {
@@ -199,5 +294,59 @@ mod tests {
         memory.free(execute + PAGE, 64);
         memory.free(0, 64);
         assert_eq!(memory.available(), PAGE);
+    }
+
+    #[test]
+    fn installed_functions_are_packed_and_their_places_used_again() {
+        let memory = Memory::new(PAGE).expect("the system gives a page");
+        let install = |bytes: &[u8]| memory.install(bytes, &whole(bytes)).expect("a page holds them");
+        let all: Vec<Installed> = (1..=5).map(|length| install(&vec![length; 16 * usize::from(length)])).collect();
+        assert!(all.windows(2).all(|pair| pair[0].entry + pair[0].length == pair[1].entry));
+        memory.free(all[1].entry, all[1].length);
+        memory.free(all[3].entry, all[3].length);
+        assert_eq!(install(&[9; 20]).entry, all[1].entry, "the smallest hole that is long enough");
+        assert_eq!(install(&[9; 33]).entry, all[3].entry);
+        assert_eq!(install(&[9; 16]).entry, all[3].entry + 48);
+        assert_eq!(install(&[9; 16]).entry, all[4].entry + all[4].length, "no hole is left");
+        assert!(memory.install(&[0; PAGE], &whole(&[0; PAGE])).is_err(), "nothing is written when there is no room");
+    }
+
+    #[test]
+    fn random_functions_never_overlap_and_all_comes_back() {
+        let memory = Memory::new(16 * PAGE).expect("the system gives pages");
+        let mut state = 7_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize
+        };
+        let install = |bytes: &[u8]| memory.install(bytes, &whole(bytes));
+        let mut live: Vec<(Installed, u8)> = Vec::new();
+        for turn in 0..3000_usize {
+            if random() % 3 == 0 && !live.is_empty() {
+                let (gone, _) = live.swap_remove(random() % live.len());
+                memory.free(gone.entry, gone.length);
+            } else if let Ok(installed) = install(&vec![turn as u8; 1 + random() % 700]) {
+                live.push((installed, turn as u8));
+            }
+        }
+        for (installed, fill) in &live {
+            // SAFETY: the function is still installed, and the execute view is readable.
+            assert_eq!(unsafe { *(installed.entry as *const u8) }, *fill);
+        }
+        for (gone, _) in live {
+            memory.free(gone.entry, gone.length);
+        }
+        assert_eq!(memory.available(), 16 * PAGE);
+    }
+
+    #[test]
+    fn no_page_is_writable_and_executable() {
+        let memory = Memory::new(PAGE).expect("the system gives a page");
+        memory.install(&[0], &whole(&[0])).expect("a page holds a byte");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux tells the mappings");
+        let ours: Vec<&str> = maps.lines().filter(|line| line.contains("quaject-code")).collect();
+        assert!(ours.iter().any(|line| line.contains(" rw-s ")) && ours.iter().any(|line| line.contains(" r-xs ")));
+        let both = |line: &str| line.split(' ').nth(1).is_some_and(|rights| rights.contains("wx"));
+        assert!(!maps.lines().any(both), "{maps}");
     }
 }

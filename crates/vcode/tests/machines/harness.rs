@@ -566,6 +566,27 @@ impl<'t> Batch<'t> {
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
     }
 
+    /// Adds a function that `build` writes, ends and perhaps changes; it returns `long` and must return `value`.
+    pub fn add_built<M: Machine>(
+        &mut self,
+        name: &str,
+        value: i64,
+        build: impl FnOnce(Region<'_>, *mut u8) -> quaject_vcode::Code,
+    ) {
+        let mut region = vec![0_u8; 16384];
+        let write = region.as_mut_ptr();
+        let at = CODE_ADDRESS + self.code.len();
+        let code = build(Region::from(&mut region[..]).executed_at(at), write);
+        let expected = vec![Expected {
+            offset: RETURN_OFFSET,
+            bits: self.long,
+            value: value as u64,
+            ty: Type::L,
+            what: "returned value",
+        }];
+        self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
+    }
+
     /// Adds a function of any signature, which `caller`, a C function that gets the address in the first word of
     /// memory, calls; the sum that comes back must be `value`.
     #[allow(clippy::too_many_arguments, reason = "one call site")]

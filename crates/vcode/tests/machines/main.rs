@@ -6,6 +6,7 @@ mod functions;
 mod harness;
 mod instructions;
 mod interpreter;
+mod layers;
 
 use harness::{Batch, Tools, available};
 use quaject_vcode::{Asm, Core, Machine, decode};
@@ -89,6 +90,7 @@ where
     batch.compile(&functions::c_side(&examples));
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
+    layers::add_patches::<M>(&mut batch);
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);
     batch.check_encodings();
