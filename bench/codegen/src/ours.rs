@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use quaject_vcode::{Asm, Class, Core, Kind as FunctionKind, Machine, Param, Region, Workspace};
+use quaject_vcode::{signature, Asm, Class, Core, Kind as FunctionKind, Machine, Param, Region, Workspace};
 
 use crate::{Kind, OPERATIONS};
 
@@ -41,20 +41,25 @@ macro_rules! machine {
 
             #[inline(never)]
             pub fn run_time(bytes: &mut [u8]) -> usize {
-                let registers = black_box(REGISTERS);
-                let base = black_box([S0]);
+                // The compiler cannot know that what is written does not change these.
+                let registers = std::cell::UnsafeCell::new((REGISTERS, S0));
+                let registers = black_box(registers.get());
+                let (length, write) = (bytes.len(), black_box(bytes.as_mut_ptr()));
                 let mut workspace = Workspace::new();
-                let mut asm = begin(bytes, &mut workspace, &mut []);
+                // SAFETY: these are the bytes that the caller lends.
+                let region = unsafe { Region::from_raw(write, length, write as usize) };
+                let mut asm = Asm::<$marker>::begin(region, &mut workspace, &[][..0], &mut [], FunctionKind::Leaf)
+                    .expect("there is room");
                 asm.reserve(20_000).expect("there is room");
                 macro_rules! read_register {
                     ($n:expr) => {
-                        // SAFETY: a reference to an element of an array is valid for reads.
-                        unsafe { std::ptr::read_volatile(&registers[$n]) }
+                        // SAFETY: it is a local variable, and nobody writes to it.
+                        unsafe { (*registers).0[$n] }
                     };
                 }
                 sites!(asm, read_register, {
-                    // SAFETY: a reference to an element of an array is valid for reads.
-                    unsafe { std::ptr::read_volatile(&base[0]) }
+                    // SAFETY: it is a local variable, and nobody writes to it.
+                    unsafe { (*registers).1 }
                 });
                 asm.retv();
                 asm.end().expect("the workload is valid").length
@@ -83,7 +88,7 @@ macro_rules! machine {
             pub fn plus1(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
                 let mut params = [Param::NONE];
                 let mut asm =
-                    Asm::<$marker>::begin(Region::from(bytes), workspace, "%i", &mut params, FunctionKind::Leaf)
+                    Asm::<$marker>::begin(Region::from(bytes), workspace, signature!("%i"), &mut params, FunctionKind::Leaf)
                         .expect("there is room");
                 let x = params[0].reg();
                 asm.addii(x, x, 1);
@@ -95,8 +100,9 @@ macro_rules! machine {
             pub fn dot(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
                 let mut params = [Param::NONE; 3];
                 let mut asm =
-                    Asm::<$marker>::begin(Region::from(bytes), workspace, "%p%p%l", &mut params, FunctionKind::Leaf)
+                    Asm::<$marker>::begin(Region::from(bytes), workspace, signature!("%p%p%l"), &mut params, FunctionKind::Leaf)
                         .expect("there is room");
+                asm.reserve(600).expect("there is room");
                 super::dot::<$marker>(&mut asm, &params);
                 asm.end().expect("dot is valid").entry
             }

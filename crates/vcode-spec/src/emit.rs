@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::SpecError;
 use crate::expr::{BinaryOp, Expr};
 use crate::model::*;
-use crate::read::operand_class;
+use crate::read::{mask_of, operand_class};
 
 /// Which form of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -503,16 +503,14 @@ impl Print<'_> {
 
     fn emit_word(&self, bits: u32, insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
         let mut word = bits;
+        let mut registers = Vec::new();
         let mut terms = Vec::new();
         for (operand, arg) in insn.operands.iter().zip(args) {
             match arg {
                 Arg::Register(RegArg::Fixed(number)) => word |= number << operand.pieces[0].1,
                 Arg::Register(RegArg::Operand(letter)) => {
-                    let shift = operand.pieces[0].1 - self.machine.register_shift();
-                    terms.push(match (self.language, shift) {
-                        (Language::Rust, 0) | (Language::C, 0) => format!("{letter}.n"),
-                        (Language::Rust, _) | (Language::C, _) => format!("({letter}.n << {shift})"),
-                    });
+                    let mask = mask_of(&operand.pieces);
+                    registers.push((*letter, format!("({letter}.n & 0x{mask:x})")));
                 }
                 Arg::Value(value) => {
                     let value = match operand.kind {
@@ -526,8 +524,10 @@ impl Print<'_> {
                 Arg::Label => {}
             }
         }
-        let constant = if self.rust() { format!("0x{word:08x}") } else { format!("0x{word:08x}u") };
-        terms.insert(0, constant);
+        // Destination and first operand are often the same register: side by side, their masks become one.
+        registers.sort();
+        terms.splice(0..0, registers.into_iter().map(|(_, text)| text));
+        terms.push(if self.rust() { format!("0x{word:08x}") } else { format!("0x{word:08x}u") });
         let cursor = self.cursor;
         let terms = terms.join(" | ");
         let little = matches!(self.machine.code, Code::Word { little: true });

@@ -478,11 +478,25 @@ impl Machine {
         self.sets.iter().find(|set| set.class == class).map_or(&[], |set| &set.names)
     }
 
-    /// How far a register number is shifted left where it is kept: as far as every field of a word allows, so that
-    /// emitters shift less.
-    pub fn register_shift(&self) -> u32 {
-        let fields = self.fields.iter().filter(|field| matches!(field.kind, Kind::Register(_)));
-        fields.filter_map(|field| field.pieces.first()).map(|(_, low)| *low).min().unwrap_or(0)
+    /// Where the fields of words hold registers of this file: lowest bits, ascending. A register is kept with its number
+    /// at all of them, so that an emitter only masks.
+    pub fn register_places(&self, class: Class) -> Vec<u32> {
+        let mut places: Vec<u32> = Vec::new();
+        for field in &self.fields {
+            if let (Kind::Register(set), Some((_, low))) = (field.kind, field.pieces.first())
+                && self.sets[set].class == class
+                && !places.contains(low)
+            {
+                places.push(*low);
+            }
+        }
+        places.sort_unstable();
+        places
+    }
+
+    /// What multiplies a register number to put it at all its places.
+    pub fn register_spread(&self, class: Class) -> u32 {
+        self.register_places(class).iter().fold(0, |spread, low| spread | 1 << low)
     }
 
     /// The number and file of a register by any of its names.

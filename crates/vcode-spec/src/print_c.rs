@@ -39,12 +39,14 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
 fn registers(out: &mut String, machine: &Machine) {
     match machine.code {
         Code::Word { .. } => {
-            let shift = machine.register_shift();
+            // C has one type for both register files.
+            let spread = machine.register_spread(Class::Int) | machine.register_spread(Class::Float);
+            let low = spread.trailing_zeros();
             let _ = write!(
                 out,
-                "/* A register: its number, shifted as all its fields allow. */\ntypedef struct {{ uint32_t n; }} v_reg;\n\n\
-                 QJV_INLINE v_reg qjv_reg(uint32_t number) {{\n    v_reg reg = {{number << {shift}}};\n    return reg;\n}}\n\n\
-                 QJV_INLINE uint32_t qjv_number(v_reg reg) {{ return reg.n >> {shift}; }}\n\n"
+                "/* A register: its number, in every place where a word may hold it. */\ntypedef struct {{ uint32_t n; }} v_reg;\n\n\
+                 QJV_INLINE v_reg qjv_reg(uint32_t number) {{\n    v_reg reg = {{number * 0x{spread:x}u}};\n    return reg;\n}}\n\n\
+                 QJV_INLINE uint32_t qjv_number(v_reg reg) {{ return reg.n >> {low} & 31; }}\n\n"
             );
         }
         Code::Bytes => out.push_str(

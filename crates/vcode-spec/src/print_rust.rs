@@ -142,22 +142,23 @@ pub(crate) fn marker(name: &str) -> String {
 }
 
 fn registers(out: &mut String, machine: &Machine) {
-    let shift = machine.register_shift();
     for (type_name, class, what) in
         [("Reg", Class::Int, "integers and pointers"), ("Float", Class::Float, "floats and doubles")]
     {
         let _ = writeln!(out, "/// A register for {what}.");
         match machine.code {
             Code::Word { .. } => {
+                let spread = machine.register_spread(class);
+                let low = spread.trailing_zeros();
                 let _ = writeln!(
                     out,
-                    "#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct {type_name} {{\n    pub(crate) n: u32,\n}}\n\n\
-                     impl {type_name} {{\n    pub(crate) const fn new(number: u32) -> Self {{\n        Self {{ n: number << {shift} }}\n    }}\n}}\n"
+                    "///\n/// Held as it is needed: its number, in every place where a word may have it.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct {type_name} {{\n    pub(crate) n: u32,\n}}\n\n\
+                     impl {type_name} {{\n    pub(crate) const fn new(number: u32) -> Self {{\n        Self {{ n: number * 0x{spread:x} }}\n    }}\n}}\n"
                 );
                 let _ = writeln!(
                     out,
-                    "impl Register for {type_name} {{\n    fn from_number(number: u8) -> Self {{\n        Self::new(u32::from(number))\n    }}\n\
-                     \n    fn number(self) -> u8 {{\n        (self.n >> {shift}) as u8\n    }}\n}}\n"
+                    "impl Register for {type_name} {{\n    #[inline(always)]\n    fn from_number(number: u8) -> Self {{\n        const ALL: [{type_name}; 32] = {{\n            let mut all = [{type_name}::new(0); 32];\n            let mut number = 0;\n            while number < 32 {{\n                all[number] = {type_name}::new(number as u32);\n                number += 1;\n            }}\n            all\n        }};\n        ALL[number as usize & 31]\n    }}\n\
+                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        (self.n >> {low} & 31) as u8\n    }}\n}}\n"
                 );
             }
             Code::Bytes => {
@@ -170,8 +171,8 @@ fn registers(out: &mut String, machine: &Machine) {
                 );
                 let _ = writeln!(
                     out,
-                    "impl Register for {type_name} {{\n    fn from_number(number: u8) -> Self {{\n        Self::new(u32::from(number))\n    }}\n\
-                     \n    fn number(self) -> u8 {{\n        ((self.b & 1) << 3 | self.b >> 16) as u8\n    }}\n}}\n"
+                    "impl Register for {type_name} {{\n    #[inline(always)]\n    fn from_number(number: u8) -> Self {{\n        const ALL: [{type_name}; 32] = {{\n            let mut all = [{type_name}::new(0); 32];\n            let mut number = 0;\n            while number < 32 {{\n                all[number] = {type_name}::new(number as u32);\n                number += 1;\n            }}\n            all\n        }};\n        ALL[number as usize & 31]\n    }}\n\
+                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        ((self.b & 1) << 3 | self.b >> 16) as u8\n    }}\n}}\n"
                 );
             }
         }
@@ -277,7 +278,7 @@ fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a st
 
 fn patch(out: &mut String, machine: &Machine) {
     let big = matches!(machine.code, Code::Word { little: false });
-    out.push_str("    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {\n");
+    out.push_str("    #[inline(always)]\n    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {\n");
     let (load, store) = if big { ("from_be_bytes", "to_be_bytes") } else { ("from_le_bytes", "to_le_bytes") };
     if matches!(machine.code, Code::Word { .. }) {
         let _ = writeln!(out, "        let word = u32::{load}(*site);");

@@ -13,7 +13,7 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use crate::abi::Convention;
+use crate::abi::{Convention, Scratch};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
@@ -57,17 +57,41 @@ pub struct Label(pub(crate) u32);
 
 impl Label {
     /// Where `ret` goes.
-    pub(crate) const EPILOGUE: Label = Label(u32::MAX);
+    pub(crate) const EPILOGUE: Label = Label(MOST_LABELS);
 }
 
 const UNBOUND: u32 = u32::MAX;
 
-/// An instruction that refers to a label.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fixup {
-    pub(crate) site: u32,
-    pub(crate) label: u32,
-    pub(crate) kind: u8,
+/// Label numbers are below this one, which stands for the epilogue.
+const MOST_LABELS: u32 = 0xff_ffff;
+
+/// An instruction that refers to a label, in one word: the site in the low half, then 24 bits of label, then the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fixup(u64);
+
+impl Fixup {
+    /// No reference.
+    pub(crate) const NONE: Fixup = Fixup(u64::MAX);
+
+    #[inline(always)]
+    fn new(site: u32, label: Label, kind: u8) -> Fixup {
+        Fixup(u64::from(site) | u64::from(label.0 | u32::from(kind) << 24) << 32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn site(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn label(self) -> Label {
+        Label((self.0 >> 32) as u32 & MOST_LABELS)
+    }
+
+    #[inline(always)]
+    pub(crate) fn kind(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
 }
 
 /// A floating constant to be placed after the code.
@@ -142,7 +166,6 @@ impl<T: Copy> Pool<T> {
 pub(crate) struct Function {
     pub(crate) start: *mut u8,
     pub(crate) limit: *mut u8,
-    pub(crate) body: *mut u8,
     pub(crate) execute: usize,
     pub(crate) labels: Pool<u32>,
     pub(crate) fixups: Pool<Fixup>,
@@ -153,6 +176,9 @@ pub(crate) struct Function {
     pub(crate) locals: u32,
     pub(crate) last_bound: u32,
     pub(crate) error: Option<Error>,
+    /// Whether ending it takes more than turning its last jump into a return: it has a frame besides saved registers,
+    /// constants, or an error.
+    pub(crate) special: bool,
     pub(crate) leaf: bool,
     pub(crate) calls: bool,
     pub(crate) incoming: bool,
@@ -200,7 +226,6 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
         self.function.write(Function {
             start: region.write,
             limit: region.write.wrapping_add(region.length - SLACK),
-            body: region.write,
             execute: region.execute,
             labels: Pool::new(&mut self.labels),
             fixups: Pool::new(&mut self.fixups),
@@ -211,6 +236,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             locals: 0,
             last_bound: UNBOUND,
             error: None,
+            special: convention.scratch == Scratch::Preserved,
             leaf: true,
             calls: false,
             incoming: false,
@@ -237,6 +263,8 @@ pub struct Code {
 pub struct Asm<'a, M> {
     pub(crate) cursor: Cursor,
     pub(crate) left: usize,
+    /// The last jump to the epilogue, which is no jump if nothing follows it.
+    pub(crate) last_return: Fixup,
     pub(crate) f: &'a mut Function,
     pub(crate) machine: PhantomData<M>,
 }
@@ -251,6 +279,7 @@ impl Function {
     #[cold]
     pub(crate) fn fail(&mut self, error: Error) {
         self.error = self.error.or(Some(error));
+        self.special = true;
     }
 
     /// More space for the cursor at `ip`. When there is none, the error sticks and writing starts over: harmlessly,
@@ -270,24 +299,54 @@ impl Function {
     fn refer<M: Machine>(&mut self, site: *mut u8, kind: u8, label: Label) {
         let site = self.at(site);
         match self.labels.get(label.0) {
-            Some(target) if target != UNBOUND => self.patch::<M>(site, kind, target),
-            Some(_) | None => {
-                if self.fixups.push(Fixup { site, label: label.0, kind }).is_none() {
-                    self.fail(Error::Fixups);
+            Some(target) if target != UNBOUND => {
+                if !self.patch_here::<M>(site, kind, target) {
+                    self.fail(Error::BranchRange);
                 }
             }
+            Some(_) | None => self.wait(Fixup::new(site, label, kind)),
         }
+    }
+
+    /// Notes a reference to resolve in the end.
+    #[inline(always)]
+    pub(crate) fn wait(&mut self, fixup: Fixup) {
+        if self.fixups.push(fixup).is_none() {
+            self.fail(Error::Fixups);
+        }
+    }
+
+    /// Resolves all references; false if one is not plainly to a label that is bound and in reach.
+    #[inline(always)]
+    pub(crate) fn resolve_plain<M: Machine>(&mut self) -> bool {
+        for index in 0..self.fixups.len() {
+            let Some(fixup) = self.fixups.get(index) else { return false };
+            let done = match self.labels.get(fixup.label().0) {
+                Some(target) if target != UNBOUND => self.patch_here::<M>(fixup.site(), fixup.kind(), target),
+                Some(_) | None => false,
+            };
+            if !done {
+                return false;
+            }
+        }
+        true
     }
 
     /// Writes the distance to `target` into the instruction at `site`.
     #[inline(never)]
     pub(crate) fn patch<M: Machine>(&mut self, site: u32, kind: u8, target: u32) {
+        if !self.patch_here::<M>(site, kind, target) {
+            self.fail(Error::BranchRange);
+        }
+    }
+
+    /// Like [`Function::patch`]; false if the distance is too large.
+    #[inline(always)]
+    fn patch_here<M: Machine>(&mut self, site: u32, kind: u8, target: u32) -> bool {
         let bytes = self.start.wrapping_add(site as usize).cast::<[u8; 4]>();
         // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
         let word = unsafe { &mut *bytes };
-        if !M::patch(kind, word, i64::from(target) - i64::from(site)) {
-            self.fail(Error::BranchRange);
-        }
+        M::patch(kind, word, i64::from(target) - i64::from(site))
     }
 }
 
@@ -308,7 +367,8 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// [`Error::Overflow`] if the region has no such space; nothing is written.
     #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
-        if (self.f.limit as usize).saturating_sub(self.cursor.ip as usize) < bytes {
+        // The cursor never passes the limit.
+        if (self.f.limit as usize).wrapping_sub(self.cursor.ip as usize) < bytes {
             self.f.fail(Error::Overflow);
             return Err(Error::Overflow);
         }
@@ -325,8 +385,8 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(always)]
     pub fn label(&mut self) -> Label {
         match self.f.labels.push(UNBOUND) {
-            Some(index) => Label(index),
-            None => {
+            Some(index) if index < MOST_LABELS => Label(index),
+            Some(_) | None => {
                 self.f.fail(Error::Labels);
                 Label(0)
             }
@@ -425,11 +485,18 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Notes that the instruction at `site` refers to a label.
     #[inline(always)]
     pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label) {
+        if label == Label::EPILOGUE {
+            if self.last_return != Fixup::NONE {
+                self.f.wait(self.last_return);
+            }
+            self.last_return = Fixup::new(self.f.at(site), label, kind);
+            return;
+        }
         self.f.refer::<M>(site, kind, label);
     }
 
     /// Whether a short branch from here certainly reaches `label`: it is bound nearby, or the whole region is small.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn near(&self, label: Label) -> bool {
         const REACH: usize = 4096 - 64;
         let f = &*self.f;
@@ -442,6 +509,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// A label for a floating constant after the code.
     pub(crate) fn constant(&mut self, bits: u64, size: u32) -> Label {
         let label = self.label();
+        self.f.special = true;
         if self.f.constants.push(Constant { bits, label: label.0, size }).is_none() {
             self.f.fail(Error::Constants);
         }
@@ -483,5 +551,6 @@ impl<'a, M: Machine> Asm<'a, M> {
             self.f.fail(Error::CallInLeaf);
         }
         self.f.calls = true;
+        self.f.special = true;
     }
 }

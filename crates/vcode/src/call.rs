@@ -269,10 +269,11 @@ impl<M: Machine> Asm<'_, M> {
             return;
         }
         let area = self.stand_in_area();
-        for number in (0..32_u8).filter(|number| ints & (1 << number) != 0) {
+        let convention = self.f.convention;
+        for number in (0..32_u8).filter(|number| ints & convention.int.bit(*number) != 0) {
             int(self, M::Reg::from_number(number), area + 8 * i32::from(number));
         }
-        for number in (0..32_u8).filter(|number| floats & (1 << number) != 0) {
+        for number in (0..32_u8).filter(|number| floats & convention.float.bit(*number) != 0) {
             float(self, M::Float::from_number(number), area + 8 * (32 + i32::from(number)));
         }
     }

@@ -16,7 +16,7 @@
 use core::marker::PhantomData;
 
 use crate::abi::{Convention, Counters, Place, Scratch};
-use crate::asm::{Asm, Code, Function, Label, Region, Workspace};
+use crate::asm::{Asm, Code, Fixup, Function, Label, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
@@ -132,59 +132,75 @@ impl<'a, M: Machine> Asm<'a, M> {
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;
         f.float.free = convention.float.all;
-        f.body = f.start.wrapping_add(M::PROLOGUE);
-        let cursor = Cursor { ip: f.body };
+        let cursor = Cursor { ip: f.start.wrapping_add(M::PROLOGUE) };
         // The check above promises this much; more is looked up when it is used.
-        let mut asm = Asm { cursor, left: LEAST_BODY, f, machine: PhantomData };
+        let mut asm = Asm { cursor, left: LEAST_BODY, last_return: Fixup::NONE, f, machine: PhantomData };
         asm.parameters(signature.into(), params)?;
         Ok(asm)
     }
 
     #[inline(always)]
     fn parameters(&mut self, signature: Signature<'_>, params: &mut [Param<M>]) -> Result<(), Error> {
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
-        let mut room = params.iter_mut();
-        let mut elsewhere = false;
-        for ty in signature.types() {
-            let ty = ty?;
-            let param = room.next().ok_or(Error::Arguments)?;
-            *param = match (convention.place)(&convention.int, &convention.float, &mut counters, ty) {
-                Place::Int(number) if !ty.is_float() => {
-                    self.f.int.free &= !(1 << number);
-                    Param::Reg(M::Reg::from_number(number))
+        let mut arrivals = Arrivals { counters: Counters::default(), elsewhere: false };
+        match signature {
+            // A list known to the compiler is a loop that it unrolls, and then folds.
+            Signature::Types(types) => {
+                if types.len() != params.len() {
+                    return Err(Error::Arguments);
                 }
-                Place::Float(number) if ty.is_float() => {
-                    self.f.float.free &= !(1 << number);
-                    let register = M::Float::from_number(number);
-                    if M::SINGLE_SHIFT != 0 && ty == Type::F {
-                        M::copy_single(self, register, M::Float::from_number(number + M::SINGLE_SHIFT));
-                    }
-                    Param::Float(register)
+                for (ty, param) in types.iter().zip(params.iter_mut()) {
+                    *param = self.parameter(*ty, &mut arrivals);
                 }
-                Place::Int(number) => {
-                    self.f.int.free &= !(1 << number);
-                    elsewhere = true;
-                    Param::None
+            }
+            Signature::Text(_) => {
+                let mut room = params.iter_mut();
+                for ty in signature.types() {
+                    *room.next().ok_or(Error::Arguments)? = self.parameter(ty?, &mut arrivals);
                 }
-                Place::Pair(first, second) => {
-                    self.f.int.free &= !(1 << first | 1 << second);
-                    elsewhere = true;
-                    Param::None
+                if room.next().is_some() {
+                    return Err(Error::Arguments);
                 }
-                Place::Float(_) | Place::Stack(_) => {
-                    elsewhere = true;
-                    Param::None
-                }
-            };
+            }
         }
-        if room.next().is_some() {
-            return Err(Error::Arguments);
-        }
-        if elsewhere || !self.f.leaf {
+        if arrivals.elsewhere || !self.f.leaf {
             return self.move_parameters(signature, params);
         }
         Ok(())
+    }
+
+    /// Where a parameter arrives; nowhere if it has to be moved before it can be used.
+    #[inline(always)]
+    fn parameter(&mut self, ty: Type, arrivals: &mut Arrivals) -> Param<M> {
+        let convention = self.f.convention;
+        match (convention.place)(&convention.int, &convention.float, &mut arrivals.counters, ty) {
+            Place::Int(number) if !ty.is_float() => {
+                self.f.int.occupy(&convention.int, number);
+                Param::Reg(M::Reg::from_number(number))
+            }
+            Place::Float(number) if ty.is_float() => {
+                self.f.float.occupy(&convention.float, number);
+                let register = M::Float::from_number(number);
+                if M::SINGLE_SHIFT != 0 && ty == Type::F {
+                    M::copy_single(self, register, M::Float::from_number(number + M::SINGLE_SHIFT));
+                }
+                Param::Float(register)
+            }
+            Place::Int(number) => {
+                self.f.int.occupy(&convention.int, number);
+                arrivals.elsewhere = true;
+                Param::None
+            }
+            Place::Pair(first, second) => {
+                self.f.int.occupy(&convention.int, first);
+                self.f.int.occupy(&convention.int, second);
+                arrivals.elsewhere = true;
+                Param::None
+            }
+            Place::Float(_) | Place::Stack(_) => {
+                arrivals.elsewhere = true;
+                Param::None
+            }
+        }
     }
 
     /// Loads parameters that arrive on the stack or in the other register file, and in functions with calls moves all
@@ -246,6 +262,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             let Place::Stack(at) = place else { continue };
             // The prologue leaves the stack pointer at entry in the scratch register.
             self.f.incoming = true;
+            self.f.special = true;
             let at = (M::INCOMING + at) as i32;
             *param = match ty {
                 Type::F => {
@@ -283,6 +300,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// area, so the frame now needs all of that.
     pub(crate) fn transfer(&mut self) -> i32 {
         self.f.locals = self.f.locals.max(8);
+        self.f.special = true;
         self.transfer_slot()
     }
 
@@ -302,6 +320,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             return Local { offset: (M::BIAS + base) as i32 };
         }
         self.f.locals = at + bytes - base;
+        self.f.special = true;
         Local { offset: (M::BIAS + at) as i32 }
     }
 
@@ -331,26 +350,27 @@ impl<'a, M: Machine> Asm<'a, M> {
         // The common small function: no frame, no constants, one return, which is last.
         let f = &mut *self.f;
         let ip = f.at(self.cursor.ip);
-        if !self.is_framed()
-            && self.f.error.is_none()
-            && self.f.constants.len() == 0
-            && self.f.fixups.len() == 1
-            && self.ends_in_jump(ip)
-        {
-            self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
-            M::return_(&mut self);
-            let f = &*self.f;
-            let entry = f.at(f.body);
-            let length = f.at(self.cursor.ip).wrapping_sub(entry) as usize;
-            let entry_address = f.execute.wrapping_add(entry as usize);
-            synchronise(entry_address, length);
-            return Ok(Code { entry: entry_address, offset: entry as usize, length, instructions: length });
+        let ends_in_jump = self.last_return != Fixup::NONE && self.last_return.site() + 4 == ip && f.last_bound != ip;
+        if ends_in_jump && !f.special && f.int.touched | f.float.touched == 0 {
+            // Should a reference not be resolved here, the general path resolves all of them again.
+            if self.f.resolve_plain::<M>() {
+                self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
+                M::return_(&mut self);
+                let f = &*self.f;
+                let entry = M::PROLOGUE as u32;
+                let length = f.at(self.cursor.ip).wrapping_sub(entry) as usize;
+                let entry_address = f.execute.wrapping_add(entry as usize);
+                synchronise(entry_address, length);
+                return Ok(Code { entry: entry_address, offset: entry as usize, length, instructions: length });
+            }
+        }
+        if self.last_return != Fixup::NONE {
+            self.f.wait(self.last_return);
         }
         Self::end_in_general(self.f, self.cursor, self.left)
     }
 
     /// Whether the function needs a prologue and an epilogue.
-    #[inline(always)]
     fn is_framed(&self) -> bool {
         let f = &*self.f;
         f.int.touched | f.float.touched != 0
@@ -364,12 +384,13 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(always)]
     fn ends_in_jump(&self, ip: u32) -> bool {
         let f = &*self.f;
-        f.last_bound != ip && f.fixups.last().is_some_and(|last| last.label == Label::EPILOGUE.0 && last.site + 4 == ip)
+        f.last_bound != ip
+            && f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 4 == ip)
     }
 
     #[inline(never)]
     fn end_in_general(f: &mut Function, cursor: Cursor, left: usize) -> Result<Code, Error> {
-        let mut asm = Asm::<M> { cursor, left, f, machine: PhantomData };
+        let mut asm = Asm::<M> { cursor, left, last_return: Fixup::NONE, f, machine: PhantomData };
         asm.finish()
     }
 
@@ -385,7 +406,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
         let ends_in_return = M::DELAY_SLOTS
             && f.last_bound != ip
-            && f.fixups.last().is_some_and(|last| last.label == Label::EPILOGUE.0 && last.site + 8 == ip);
+            && f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 8 == ip);
         let epilogue = f.at(self.cursor.ip);
         let entry = if framed {
             self.frame()
@@ -396,7 +417,7 @@ impl<'a, M: Machine> Asm<'a, M> {
                     M::nop(self);
                 }
             }
-            self.f.at(self.f.body)
+            M::PROLOGUE as u32
         };
         let end = self.f.at(self.cursor.ip);
         if self.f.constants.len() | self.f.fixups.len() != 0 {
@@ -425,17 +446,17 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         for index in 0..self.f.fixups.len() {
             let Some(fixup) = self.f.fixups.get(index) else { break };
-            if fixup.label == Label::EPILOGUE.0 {
+            if fixup.label() == Label::EPILOGUE {
                 if framed {
-                    self.f.patch::<M>(fixup.site, fixup.kind, epilogue);
+                    self.f.patch::<M>(fixup.site(), fixup.kind(), epilogue);
                 } else {
-                    self.return_at(fixup.site as usize - M::SITE_BACK);
+                    self.return_at(fixup.site() as usize - M::SITE_BACK);
                 }
                 continue;
             }
-            match self.f.labels.get(fixup.label) {
+            match self.f.labels.get(fixup.label().0) {
                 Some(u32::MAX) | None => self.f.fail(Error::UnboundLabel),
-                Some(target) => self.f.patch::<M>(fixup.site, fixup.kind, target),
+                Some(target) => self.f.patch::<M>(fixup.site(), fixup.kind(), target),
             }
         }
     }
@@ -491,10 +512,10 @@ impl<'a, M: Machine> Asm<'a, M> {
         let mut slots = SlotWalk { next: 0, used: &mut used };
         slots.take(self.f.calls && M::LINK.is_some());
         for &number in convention.int.saved {
-            slots.take(self.f.int.touched & (1 << number) != 0);
+            slots.take(self.f.int.touched & convention.int.bit(number) != 0);
         }
         for &number in convention.float.saved {
-            slots.take(self.f.float.touched & (1 << number) != 0);
+            slots.take(self.f.float.touched & convention.float.bit(number) != 0);
         }
         let interrupt = convention.scratch == Scratch::Preserved;
         let own = if self.f.locals != 0 || interrupt { self.save_area() + self.f.locals } else { 8 * used };
@@ -529,7 +550,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             self.f.fail(Error::Frame);
             return 0;
         }
-        let body = self.f.at(self.f.body) as usize;
+        let body = M::PROLOGUE;
         // SAFETY: the region starts `M::PROLOGUE` bytes before the body, and `length` is at most that.
         unsafe {
             let entry = self.f.start.add(body - length);
@@ -549,13 +570,13 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         at += 8;
         for &number in convention.int.saved {
-            if self.f.int.touched & (1 << number) != 0 {
+            if self.f.int.touched & convention.int.bit(number) != 0 {
                 visit(self, Saved::Int(M::Reg::from_number(number)), at);
             }
             at += 8;
         }
         for &number in convention.float.saved {
-            if self.f.float.touched & (1 << number) != 0 {
+            if self.f.float.touched & convention.float.bit(number) != 0 {
                 visit(self, Saved::Float(M::Float::from_number(number)), at);
             }
             at += 8;
@@ -580,6 +601,13 @@ impl<'a, M: Machine> Asm<'a, M> {
             Saved::Float(register) => M::restore_float(self, register, at),
         }
     }
+}
+
+/// The parameters so far, while a function begins.
+struct Arrivals {
+    counters: Counters,
+    /// Whether some parameter is not in a register of its file.
+    elsewhere: bool,
 }
 
 /// A register with a slot in the save area.

@@ -38,6 +38,10 @@ pub use memory::{Installed, Memory};
 pub use registers::Class;
 pub use signature::{Signature, Type};
 
+/// What macros of this crate expand to.
+#[doc(hidden)]
+pub use signature::compile_time as __private;
+
 /// The machine this program runs on.
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::X86_64 as Native;

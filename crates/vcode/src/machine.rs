@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::asm::Asm;
-use crate::registers::{Set, set_of};
+use crate::registers::Set;
 
 /// A machine register.
 pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
@@ -12,7 +12,12 @@ pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
     fn number(self) -> u8;
 }
 
+/// The most registers of one file that can be handed out.
+const MOST: usize = 64;
+
 /// The registers of one file, by number, in order of allocation.
+///
+/// Sets of registers are kept by position in that order, so that the first free one is found by a bit scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Lists {
     /// Registers a call may destroy.
@@ -21,16 +26,47 @@ pub struct Lists {
     pub saved: &'static [u8],
     /// Registers that carry arguments; they may be in `temp` too.
     pub args: &'static [u8],
-    /// All that can be handed out.
+    /// All that can be handed out, by position.
     pub(crate) all: Set,
-    /// Those in `saved`.
+    /// Those in `saved`, by position.
     pub(crate) preserved: Set,
+    /// The number at each position: first `temp`, then `saved`.
+    order: [u8; MOST],
+    /// The set of each number: empty for those that are not handed out.
+    bits: [Set; MOST],
 }
 
 impl Lists {
     /// Lists of registers by number, below 64.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
-        Lists { temp, saved, args, all: set_of(temp) | set_of(saved), preserved: set_of(saved) }
+        let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, order: [0; MOST], bits: [0; MOST] };
+        let mut position = 0;
+        while position < temp.len() + saved.len() {
+            let bit = 1 << position;
+            let number = if position < temp.len() {
+                temp[position]
+            } else {
+                lists.preserved |= bit;
+                saved[position - temp.len()]
+            };
+            lists.all |= bit;
+            lists.order[position] = number;
+            lists.bits[number as usize] = bit;
+            position += 1;
+        }
+        lists
+    }
+
+    /// The set of one register; empty if it is not handed out.
+    #[inline(always)]
+    pub(crate) fn bit(&self, number: u8) -> Set {
+        self.bits[number as usize % MOST]
+    }
+
+    /// The register at a position.
+    #[inline(always)]
+    pub(crate) fn at(&self, position: u32) -> u8 {
+        self.order[position as usize % MOST]
     }
 }
 

@@ -16,7 +16,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::asm::{Asm, Code, Label, Region, Workspace};
+use crate::asm::{Asm, Code, Fixup, Label, Region, Workspace};
 use crate::cursor::SLACK;
 use crate::error::Error;
 use crate::frame::synchronise;
@@ -113,7 +113,7 @@ where
         self.j(label);
         let next = self.f.at(self.cursor.ip);
         // The reference and the label were only needed to have the jump written.
-        let written = self.f.fixups.last().filter(|fixup| fixup.label == label.0);
+        let written = self.f.fixups.last().filter(|fixup| fixup.label() == label);
         let Some(fixup) = written else {
             self.fail(Error::Fixups);
             return PatchJump { at, site: at, kind: 0, next };
@@ -126,7 +126,7 @@ where
                 self.nop();
             }
         }
-        PatchJump { at, site: fixup.site, kind: fixup.kind, next }
+        PatchJump { at, site: fixup.site(), kind: fixup.kind(), next }
     }
 
     /// Loads a constant that can be changed when the function is done.
@@ -306,6 +306,7 @@ fn write_aside<M: Machine>(buffer: &mut [u8; CONSTANT_BYTES + SLACK], emit: impl
     let mut asm = Asm {
         cursor: crate::cursor::Cursor { ip: f.start },
         left: CONSTANT_BYTES,
+        last_return: Fixup::NONE,
         f,
         machine: core::marker::PhantomData,
     };

@@ -11,7 +11,7 @@ pub enum Class {
     Persistent,
 }
 
-/// A set of registers of one file, by number.
+/// A set of registers of one file, by position in the order of allocation.
 pub(crate) type Set = u64;
 
 /// The state of one register file.
@@ -25,17 +25,6 @@ pub(crate) struct File {
     pub(crate) standing: Set,
 }
 
-/// The set of the registers in a list.
-pub(crate) const fn set_of(list: &[u8]) -> Set {
-    let mut set = 0;
-    let mut index = 0;
-    while index < list.len() {
-        set |= 1 << list[index];
-        index += 1;
-    }
-    set
-}
-
 /// A register that was handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
@@ -45,40 +34,46 @@ pub(crate) struct Taken {
 }
 
 impl File {
-    #[inline(always)]
-    fn first_free(&self, list: &[u8]) -> Option<u8> {
-        list.iter().copied().find(|number| self.free & (1 << number) != 0)
-    }
-
     /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
     #[inline(always)]
     pub(crate) fn take(&mut self, lists: &Lists, class: Class, leaf: bool) -> Option<Taken> {
         let temporary_first = class == Class::Temporary || leaf;
-        let (first, second) = if temporary_first { (lists.temp, lists.saved) } else { (lists.saved, lists.temp) };
-        let number = self.first_free(first).or_else(|| self.first_free(second))?;
-        self.free &= !(1 << number);
-        let saved = lists.preserved & (1 << number) != 0;
-        self.touched |= lists.preserved & (1 << number);
-        let stands_in = class == Class::Persistent && !leaf && !saved;
-        if stands_in {
-            self.standing |= 1 << number;
+        let preserved = self.free & lists.preserved;
+        let wanted = if temporary_first || preserved == 0 { self.free } else { preserved };
+        if wanted == 0 {
+            return None;
         }
-        Some(Taken { number, stands_in })
+        let bit = wanted & wanted.wrapping_neg();
+        self.free ^= bit;
+        self.touched |= bit & lists.preserved;
+        let stands_in = !temporary_first && preserved == 0;
+        if stands_in {
+            self.standing |= bit;
+        }
+        Some(Taken { number: lists.at(bit.trailing_zeros()), stands_in })
     }
 
     /// Takes a particular register; false if it is taken or not ours to give.
     pub(crate) fn claim(&mut self, lists: &Lists, number: u8) -> bool {
-        if self.free & (1 << number) == 0 {
+        let bit = lists.bit(number);
+        if self.free & bit == 0 {
             return false;
         }
-        self.free &= !(1 << number);
-        self.touched |= lists.preserved & (1 << number);
+        self.free ^= bit;
+        self.touched |= lists.preserved & bit;
         true
     }
 
     /// Gives a register back.
     pub(crate) fn give(&mut self, lists: &Lists, number: u8) {
-        self.free |= lists.all & (1 << number);
-        self.standing &= !(1 << number);
+        let bit = lists.bit(number);
+        self.free |= bit;
+        self.standing &= !bit;
+    }
+
+    /// Marks a register as taken, such as one in which a parameter arrives.
+    #[inline(always)]
+    pub(crate) fn occupy(&mut self, lists: &Lists, number: u8) {
+        self.free &= !lists.bit(number);
     }
 }

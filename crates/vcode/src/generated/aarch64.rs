@@ -10,6 +10,8 @@ use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg {
     pub(crate) n: u32,
@@ -17,17 +19,28 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x10421 }
     }
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -85,6 +98,8 @@ pub const S8: Reg = Reg::new(27);
 pub const S9: Reg = Reg::new(28);
 
 /// A register for floats and doubles.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub(crate) n: u32,
@@ -92,17 +107,28 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x10021 }
     }
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -200,7 +226,7 @@ impl Machine for Aarch64 {
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xd10003ff | ((i as u32 & 0xfff) << 10));
+            c.cursor.word(((i as u32 & 0xfff) << 10) | 0xd10003ff);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(16), i);
             c.cursor.word(0xcb3063ff);
@@ -211,7 +237,7 @@ impl Machine for Aarch64 {
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x910003ff | ((i as u32 & 0xfff) << 10));
+            c.cursor.word(((i as u32 & 0xfff) << 10) | 0x910003ff);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(16), i);
             c.cursor.word(0x8b3063ff);
@@ -295,15 +321,16 @@ impl Machine for Aarch64 {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x910003e0 | d.n | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x910003e0);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xd10003e0 | d.n | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd10003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x8b1103e0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x8b1103e0);
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = u32::from_le_bytes(*site);
         let word = match kind {
@@ -332,20 +359,20 @@ impl Machine for Aarch64 {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_unsigned(i, 16, 0) {
-        cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+        cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
     } else if fits_unsigned(!i, 16, 0) {
-        cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+        cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x92800000);
     } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
-        cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-        cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
+        cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+        cursor.word((d.n & 0x1f) | (((i >> 16_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
     } else if ((!i) & 4294967295_i64) == (!i) {
-        cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
-        cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+        cursor.word((d.n & 0x1f) | ((((!i) & 65535_i64) as u32 & 0xffff) << 5) | 0x92800000);
+        cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
     } else {
-        cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-        cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
-        cursor.word(0xf2c00000 | d.n | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5));
-        cursor.word(0xf2e00000 | d.n | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5));
+        cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+        cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
+        cursor.word((d.n & 0x1f) | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2c00000);
+        cursor.word((d.n & 0x1f) | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2e00000);
     }
     cursor
 }
@@ -358,7 +385,7 @@ impl Core for Asm<'_, Aarch64> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0b000000);
     }
 
     #[inline(always)]
@@ -367,12 +394,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x11000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x11000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x51000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x51000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x0b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x0b110000);
         }
     }
 
@@ -380,7 +407,7 @@ impl Core for Asm<'_, Aarch64> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0b000000);
     }
 
     #[inline(always)]
@@ -389,12 +416,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x11000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x11000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x51000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x51000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x0b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x0b110000);
         }
     }
 
@@ -402,7 +429,7 @@ impl Core for Asm<'_, Aarch64> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x8b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000);
     }
 
     #[inline(always)]
@@ -410,12 +437,12 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x91000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd1000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x8b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000);
         }
     }
 
@@ -423,7 +450,7 @@ impl Core for Asm<'_, Aarch64> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x8b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000);
     }
 
     #[inline(always)]
@@ -432,12 +459,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x91000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd1000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x8b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000);
         }
     }
 
@@ -445,7 +472,7 @@ impl Core for Asm<'_, Aarch64> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x8b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000);
     }
 
     #[inline(always)]
@@ -454,12 +481,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x91000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd1000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x8b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000);
         }
     }
 
@@ -467,21 +494,21 @@ impl Core for Asm<'_, Aarch64> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e202800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202800);
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e602800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602800);
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4b000000);
     }
 
     #[inline(always)]
@@ -490,12 +517,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x51000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x51000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x11000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x11000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x4b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4b110000);
         }
     }
 
@@ -503,7 +530,7 @@ impl Core for Asm<'_, Aarch64> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4b000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4b000000);
     }
 
     #[inline(always)]
@@ -512,12 +539,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x51000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x51000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x11000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x11000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x4b110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4b110000);
         }
     }
 
@@ -525,7 +552,7 @@ impl Core for Asm<'_, Aarch64> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xcb000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000);
     }
 
     #[inline(always)]
@@ -533,12 +560,12 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xd1000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x91000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xcb110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000);
         }
     }
 
@@ -546,7 +573,7 @@ impl Core for Asm<'_, Aarch64> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xcb000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000);
     }
 
     #[inline(always)]
@@ -555,12 +582,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xd1000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x91000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xcb110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000);
         }
     }
 
@@ -568,7 +595,7 @@ impl Core for Asm<'_, Aarch64> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xcb000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000);
     }
 
     #[inline(always)]
@@ -577,12 +604,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xd1000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xd1000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x91000000 | d.n | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x91000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xcb110000 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000);
         }
     }
 
@@ -590,21 +617,21 @@ impl Core for Asm<'_, Aarch64> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e203800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e203800);
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e603800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e603800);
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1b007c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1b007c00);
     }
 
     #[inline(always)]
@@ -613,14 +640,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1b117c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00);
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1b007c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1b007c00);
     }
 
     #[inline(always)]
@@ -629,14 +656,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1b117c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00);
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9b007c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b007c00);
     }
 
     #[inline(always)]
@@ -644,14 +671,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9b117c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b117c00);
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9b007c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b007c00);
     }
 
     #[inline(always)]
@@ -660,28 +687,28 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9b117c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b117c00);
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e200800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e200800);
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e600800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e600800);
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac00c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00c00);
     }
 
     #[inline(always)]
@@ -690,14 +717,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1ad10c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10c00);
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac00800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00800);
     }
 
     #[inline(always)]
@@ -706,14 +733,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1ad10800 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10800);
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac00c00 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00c00);
     }
 
     #[inline(always)]
@@ -721,14 +748,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9ad10c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad10c00);
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac00800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00800);
     }
 
     #[inline(always)]
@@ -737,29 +764,29 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9ad10800 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad10800);
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e201800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e201800);
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e601800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e601800);
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1ac00c10 | (s.n << 5) | (t.n << 16));
-        c.cursor.word(0x1b008200 | d.n | (t.n << 16) | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00c10);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x1b008200);
     }
 
     #[inline(always)]
@@ -768,16 +795,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1ad10c10 | (s.n << 5));
-        c.cursor.word(0x1b118200 | d.n | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | 0x1ad10c10);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | 0x1b118200);
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1ac00810 | (s.n << 5) | (t.n << 16));
-        c.cursor.word(0x1b008200 | d.n | (t.n << 16) | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00810);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x1b008200);
     }
 
     #[inline(always)]
@@ -786,16 +813,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x1ad10810 | (s.n << 5));
-        c.cursor.word(0x1b118200 | d.n | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | 0x1ad10810);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | 0x1b118200);
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x9ac00c10 | (s.n << 5) | (t.n << 16));
-        c.cursor.word(0x9b008200 | d.n | (t.n << 16) | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00c10);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x9b008200);
     }
 
     #[inline(always)]
@@ -803,16 +830,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9ad10c10 | (s.n << 5));
-        c.cursor.word(0x9b118200 | d.n | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | 0x9ad10c10);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | 0x9b118200);
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x9ac00810 | (s.n << 5) | (t.n << 16));
-        c.cursor.word(0x9b008200 | d.n | (t.n << 16) | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00810);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x9b008200);
     }
 
     #[inline(always)]
@@ -821,15 +848,15 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x9ad10810 | (s.n << 5));
-        c.cursor.word(0x9b118200 | d.n | (s.n << 10));
+        c.cursor.word((s.n & 0x3e0) | 0x9ad10810);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x7c00) | 0x9b118200);
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0a000000);
     }
 
     #[inline(always)]
@@ -838,14 +865,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x0a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000);
     }
 
     #[inline(always)]
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0a000000);
     }
 
     #[inline(always)]
@@ -854,14 +881,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x0a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000);
     }
 
     #[inline(always)]
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x8a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8a000000);
     }
 
     #[inline(always)]
@@ -869,14 +896,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x8a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8a110000);
     }
 
     #[inline(always)]
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x8a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8a000000);
     }
 
     #[inline(always)]
@@ -885,14 +912,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x8a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8a110000);
     }
 
     #[inline(always)]
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2a000000);
     }
 
     #[inline(always)]
@@ -901,14 +928,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x2a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000);
     }
 
     #[inline(always)]
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2a000000);
     }
 
     #[inline(always)]
@@ -917,14 +944,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x2a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000);
     }
 
     #[inline(always)]
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xaa000000);
     }
 
     #[inline(always)]
@@ -932,14 +959,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0xaa110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xaa110000);
     }
 
     #[inline(always)]
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xaa000000);
     }
 
     #[inline(always)]
@@ -948,14 +975,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0xaa110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xaa110000);
     }
 
     #[inline(always)]
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4a000000);
     }
 
     #[inline(always)]
@@ -964,14 +991,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x4a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000);
     }
 
     #[inline(always)]
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4a000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4a000000);
     }
 
     #[inline(always)]
@@ -980,14 +1007,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0x4a110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000);
     }
 
     #[inline(always)]
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xca000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xca000000);
     }
 
     #[inline(always)]
@@ -995,14 +1022,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0xca110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xca110000);
     }
 
     #[inline(always)]
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xca000000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xca000000);
     }
 
     #[inline(always)]
@@ -1011,14 +1038,14 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word(0xca110000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xca110000);
     }
 
     #[inline(always)]
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac02000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02000);
     }
 
     #[inline(always)]
@@ -1029,11 +1056,11 @@ impl Core for Asm<'_, Aarch64> {
         c.space(4);
         if fits_unsigned(31_i64.wrapping_sub(i), 5, 0) {
             c.cursor.word(
-                0x53000000
-                    | d.n
-                    | (s.n << 5)
+                (d.n & 0x1f)
+                    | (s.n & 0x3e0)
                     | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 16)
-                    | (((31_i64.wrapping_sub(i)) as u32 & 0x1f) << 10),
+                    | (((31_i64.wrapping_sub(i)) as u32 & 0x1f) << 10)
+                    | 0x53000000,
             );
         } else {
             c.fail(Error::Immediate);
@@ -1044,7 +1071,7 @@ impl Core for Asm<'_, Aarch64> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac02000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02000);
     }
 
     #[inline(always)]
@@ -1055,11 +1082,11 @@ impl Core for Asm<'_, Aarch64> {
         c.space(4);
         if fits_unsigned(31_i64.wrapping_sub(i), 5, 0) {
             c.cursor.word(
-                0x53000000
-                    | d.n
-                    | (s.n << 5)
+                (d.n & 0x1f)
+                    | (s.n & 0x3e0)
                     | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 16)
-                    | (((31_i64.wrapping_sub(i)) as u32 & 0x1f) << 10),
+                    | (((31_i64.wrapping_sub(i)) as u32 & 0x1f) << 10)
+                    | 0x53000000,
             );
         } else {
             c.fail(Error::Immediate);
@@ -1070,7 +1097,7 @@ impl Core for Asm<'_, Aarch64> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac02000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02000);
     }
 
     #[inline(always)]
@@ -1080,11 +1107,11 @@ impl Core for Asm<'_, Aarch64> {
         c.space(4);
         if fits_unsigned(63_i64.wrapping_sub(i), 6, 0) {
             c.cursor.word(
-                0xd3400000
-                    | d.n
-                    | (s.n << 5)
+                (d.n & 0x1f)
+                    | (s.n & 0x3e0)
                     | ((((0_i64.wrapping_sub(i)) & 63_i64) as u32 & 0x3f) << 16)
-                    | (((63_i64.wrapping_sub(i)) as u32 & 0x3f) << 10),
+                    | (((63_i64.wrapping_sub(i)) as u32 & 0x3f) << 10)
+                    | 0xd3400000,
             );
         } else {
             c.fail(Error::Immediate);
@@ -1095,7 +1122,7 @@ impl Core for Asm<'_, Aarch64> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac02000 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02000);
     }
 
     #[inline(always)]
@@ -1106,11 +1133,11 @@ impl Core for Asm<'_, Aarch64> {
         c.space(4);
         if fits_unsigned(63_i64.wrapping_sub(i), 6, 0) {
             c.cursor.word(
-                0xd3400000
-                    | d.n
-                    | (s.n << 5)
+                (d.n & 0x1f)
+                    | (s.n & 0x3e0)
                     | ((((0_i64.wrapping_sub(i)) & 63_i64) as u32 & 0x3f) << 16)
-                    | (((63_i64.wrapping_sub(i)) as u32 & 0x3f) << 10),
+                    | (((63_i64.wrapping_sub(i)) as u32 & 0x3f) << 10)
+                    | 0xd3400000,
             );
         } else {
             c.fail(Error::Immediate);
@@ -1121,7 +1148,7 @@ impl Core for Asm<'_, Aarch64> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac02800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02800);
     }
 
     #[inline(always)]
@@ -1131,7 +1158,7 @@ impl Core for Asm<'_, Aarch64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x13007c00 | d.n | (s.n << 5) | ((i as u32 & 0x1f) << 16));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1f) << 16) | 0x13007c00);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1141,7 +1168,7 @@ impl Core for Asm<'_, Aarch64> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1ac02400 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02400);
     }
 
     #[inline(always)]
@@ -1151,7 +1178,7 @@ impl Core for Asm<'_, Aarch64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x53007c00 | d.n | (s.n << 5) | ((i as u32 & 0x1f) << 16));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1f) << 16) | 0x53007c00);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1161,7 +1188,7 @@ impl Core for Asm<'_, Aarch64> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac02800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02800);
     }
 
     #[inline(always)]
@@ -1170,7 +1197,7 @@ impl Core for Asm<'_, Aarch64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x9340fc00 | d.n | (s.n << 5) | ((i as u32 & 0x3f) << 16));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x3f) << 16) | 0x9340fc00);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1180,7 +1207,7 @@ impl Core for Asm<'_, Aarch64> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9ac02400 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02400);
     }
 
     #[inline(always)]
@@ -1190,7 +1217,7 @@ impl Core for Asm<'_, Aarch64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0xd340fc00 | d.n | (s.n << 5) | ((i as u32 & 0x3f) << 16));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x3f) << 16) | 0xd340fc00);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1200,151 +1227,151 @@ impl Core for Asm<'_, Aarch64> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a2003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a2003e0);
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a2003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a2003e0);
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa2003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa2003e0);
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa2003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa2003e0);
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x7100001f | (s.n << 5));
-        c.cursor.word(0x1a9f17e0 | d.n);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | 0x1a9f17e0);
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x7100001f | (s.n << 5));
-        c.cursor.word(0x1a9f17e0 | d.n);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | 0x1a9f17e0);
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xf100001f | (s.n << 5));
-        c.cursor.word(0x1a9f17e0 | d.n);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | 0x1a9f17e0);
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xf100001f | (s.n << 5));
-        c.cursor.word(0x1a9f17e0 | d.n);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | 0x1a9f17e0);
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e204000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e204000);
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e604000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e604000);
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4b0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x4b0003e0);
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4b0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x4b0003e0);
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xcb0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xcb0003e0);
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xcb0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xcb0003e0);
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e214000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e214000);
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e614000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e614000);
     }
 
     #[inline(always)]
@@ -1353,12 +1380,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(8);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
         } else if fits_unsigned(!i, 16, 0) {
-            c.cursor.word(0x12800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x12800000);
         } else {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0x72a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0x72a00000);
         }
     }
 
@@ -1368,12 +1395,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
         } else if fits_unsigned(!i, 16, 0) {
-            c.cursor.word(0x12800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x12800000);
         } else {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0x72a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0x72a00000);
         }
     }
 
@@ -1382,20 +1409,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(16);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
         } else if fits_unsigned(!i, 16, 0) {
-            c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x92800000);
         } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | (((i >> 16_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else if ((!i) & 4294967295_i64) == (!i) {
-            c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((((!i) & 65535_i64) as u32 & 0xffff) << 5) | 0x92800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2c00000 | d.n | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2e00000 | d.n | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2c00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2e00000);
         }
     }
 
@@ -1405,20 +1432,20 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(16);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
         } else if fits_unsigned(!i, 16, 0) {
-            c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x92800000);
         } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | (((i >> 16_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else if ((!i) & 4294967295_i64) == (!i) {
-            c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((((!i) & 65535_i64) as u32 & 0xffff) << 5) | 0x92800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2c00000 | d.n | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2e00000 | d.n | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2c00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2e00000);
         }
     }
 
@@ -1428,20 +1455,20 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(16);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | ((i as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xffff) << 5) | 0x52800000);
         } else if fits_unsigned(!i, 16, 0) {
-            c.cursor.word(0x92800000 | d.n | (((!i) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((!i) as u32 & 0xffff) << 5) | 0x92800000);
         } else if (i & 4294967295_i64) == i && fits_unsigned(i >> 16_i64, 16, 0) {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | (((i >> 16_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | (((i >> 16_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else if ((!i) & 4294967295_i64) == (!i) {
-            c.cursor.word(0x92800000 | d.n | ((((!i) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | ((((!i) & 65535_i64) as u32 & 0xffff) << 5) | 0x92800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
         } else {
-            c.cursor.word(0x52800000 | d.n | (((i & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2a00000 | d.n | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2c00000 | d.n | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5));
-            c.cursor.word(0xf2e00000 | d.n | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5));
+            c.cursor.word((d.n & 0x1f) | (((i & 65535_i64) as u32 & 0xffff) << 5) | 0x52800000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2a00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2c00000);
+            c.cursor.word((d.n & 0x1f) | ((((i >> 48_i64) & 65535_i64) as u32 & 0xffff) << 5) | 0xf2e00000);
         }
     }
 
@@ -1450,7 +1477,7 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(4);
-        c.cursor.word(0x1c000000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x1c000000);
         c.refer(c.cursor.back(4), 0, b);
     }
 
@@ -1459,7 +1486,7 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(4);
-        c.cursor.word(0x5c000000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x5c000000);
         c.refer(c.cursor.back(4), 0, b);
     }
 
@@ -1467,175 +1494,175 @@ impl Core for Asm<'_, Aarch64> {
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x93407c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x93407c00);
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x93407c00 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x93407c00);
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e220000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e220000);
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e620000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e620000);
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e230000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e230000);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e630000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e630000);
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9e220000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e220000);
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9e620000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e620000);
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x2a0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0);
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xaa0003e0 | d.n | (s.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0);
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9e380000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e380000);
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e22c000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e22c000);
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x9e780000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e780000);
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1e624000 | d.n | (s.n << 5));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e624000);
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x38e06800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38e06800);
     }
 
     #[inline(always)]
@@ -1644,12 +1671,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x39c00000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x39c00000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x38c00000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x38c00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38f16800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x38f16800);
         }
     }
 
@@ -1659,12 +1686,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x39c003e0 | d.n | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x39c003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x38c003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x38c003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38f16be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x38f16be0);
         }
     }
 
@@ -1672,7 +1699,7 @@ impl Core for Asm<'_, Aarch64> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x38606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38606800);
     }
 
     #[inline(always)]
@@ -1681,12 +1708,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x39400000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x39400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x38400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x38400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x38716800);
         }
     }
 
@@ -1696,12 +1723,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x394003e0 | d.n | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x394003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x384003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x384003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x38716be0);
         }
     }
 
@@ -1709,7 +1736,7 @@ impl Core for Asm<'_, Aarch64> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x78e06800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78e06800);
     }
 
     #[inline(always)]
@@ -1718,12 +1745,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x79c00000 | d.n | (s.n << 5) | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c00000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x78c00000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78c00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78f16800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78f16800);
         }
     }
 
@@ -1733,12 +1760,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x79c003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x78c003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78c003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78f16be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x78f16be0);
         }
     }
 
@@ -1746,7 +1773,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x78606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78606800);
     }
 
     #[inline(always)]
@@ -1755,12 +1782,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x79400000 | d.n | (s.n << 5) | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x78400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78716800);
         }
     }
 
@@ -1770,12 +1797,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x794003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x794003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x784003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x784003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x78716be0);
         }
     }
 
@@ -1783,7 +1810,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xb8606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800);
     }
 
     #[inline(always)]
@@ -1792,12 +1819,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb9400000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb8400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800);
         }
     }
 
@@ -1807,12 +1834,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb94003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
         }
     }
 
@@ -1820,7 +1847,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xb8606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800);
     }
 
     #[inline(always)]
@@ -1829,12 +1856,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb9400000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb8400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800);
         }
     }
 
@@ -1844,12 +1871,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb94003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
         }
     }
 
@@ -1857,7 +1884,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
     }
 
     #[inline(always)]
@@ -1866,12 +1893,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9400000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
         }
     }
 
@@ -1881,12 +1908,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
         }
     }
 
@@ -1894,7 +1921,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
     }
 
     #[inline(always)]
@@ -1903,12 +1930,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9400000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
         }
     }
 
@@ -1918,12 +1945,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
         }
     }
 
@@ -1931,7 +1958,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
     }
 
     #[inline(always)]
@@ -1940,12 +1967,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9400000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
         }
     }
 
@@ -1955,12 +1982,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf94003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf84003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
         }
     }
 
@@ -1968,7 +1995,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xbc606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xbc606800);
     }
 
     #[inline(always)]
@@ -1977,12 +2004,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xbd400000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xbd400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xbc400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xbc400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xbc716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xbc716800);
         }
     }
 
@@ -1992,12 +2019,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xbd4003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xbd4003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xbc4003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xbc4003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xbc716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xbc716be0);
         }
     }
 
@@ -2005,7 +2032,7 @@ impl Core for Asm<'_, Aarch64> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfc606800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xfc606800);
     }
 
     #[inline(always)]
@@ -2014,12 +2041,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xfd400000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xfd400000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xfc400000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xfc400000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xfc716800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xfc716800);
         }
     }
 
@@ -2029,12 +2056,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xfd4003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xfd4003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xfc4003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xfc4003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xfc716be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xfc716be0);
         }
     }
 
@@ -2042,7 +2069,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x38206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800);
     }
 
     #[inline(always)]
@@ -2051,12 +2078,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x39000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x39000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x38000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x38316800);
         }
     }
 
@@ -2066,12 +2093,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x390003e0 | d.n | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x390003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x380003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x380003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x38316be0);
         }
     }
 
@@ -2079,7 +2106,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x38206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800);
     }
 
     #[inline(always)]
@@ -2088,12 +2115,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x39000000 | d.n | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x39000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x38000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x38316800);
         }
     }
 
@@ -2103,12 +2130,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x390003e0 | d.n | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x390003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x380003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x380003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x38316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x38316be0);
         }
     }
 
@@ -2116,7 +2143,7 @@ impl Core for Asm<'_, Aarch64> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x78206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800);
     }
 
     #[inline(always)]
@@ -2125,12 +2152,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x79000000 | d.n | (s.n << 5) | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x78000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800);
         }
     }
 
@@ -2140,12 +2167,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x790003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x780003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
         }
     }
 
@@ -2153,7 +2180,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x78206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800);
     }
 
     #[inline(always)]
@@ -2162,12 +2189,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x79000000 | d.n | (s.n << 5) | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x78000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800);
         }
     }
 
@@ -2177,12 +2204,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 13, 1) {
-            c.cursor.word(0x790003e0 | d.n | (((i >> 1) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0x780003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x78316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
         }
     }
 
@@ -2190,7 +2217,7 @@ impl Core for Asm<'_, Aarch64> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xb8206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800);
     }
 
     #[inline(always)]
@@ -2199,12 +2226,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb9000000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb8000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800);
         }
     }
 
@@ -2214,12 +2241,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb90003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
         }
     }
 
@@ -2227,7 +2254,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xb8206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800);
     }
 
     #[inline(always)]
@@ -2236,12 +2263,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb9000000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb8000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800);
         }
     }
 
@@ -2251,12 +2278,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xb90003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xb80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xb8316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
         }
     }
 
@@ -2264,7 +2291,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
     }
 
     #[inline(always)]
@@ -2273,12 +2300,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9000000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
         }
     }
 
@@ -2288,12 +2315,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
     }
 
@@ -2301,7 +2328,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
     }
 
     #[inline(always)]
@@ -2310,12 +2337,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9000000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
         }
     }
 
@@ -2325,12 +2352,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
     }
 
@@ -2338,7 +2365,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xf8206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
     }
 
     #[inline(always)]
@@ -2347,12 +2374,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf9000000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf8000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
         }
     }
 
@@ -2362,12 +2389,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xf90003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xf80003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xf8316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
     }
 
@@ -2375,7 +2402,7 @@ impl Core for Asm<'_, Aarch64> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xbc206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xbc206800);
     }
 
     #[inline(always)]
@@ -2384,12 +2411,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xbd000000 | d.n | (s.n << 5) | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xbd000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xbc000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xbc000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xbc316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xbc316800);
         }
     }
 
@@ -2399,12 +2426,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 14, 2) {
-            c.cursor.word(0xbd0003e0 | d.n | (((i >> 2) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xbd0003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xbc0003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xbc0003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xbc316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xbc316be0);
         }
     }
 
@@ -2412,7 +2439,7 @@ impl Core for Asm<'_, Aarch64> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfc206800 | d.n | (s.n << 5) | (t.n << 16));
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xfc206800);
     }
 
     #[inline(always)]
@@ -2421,12 +2448,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xfd000000 | d.n | (s.n << 5) | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xfd000000);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xfc000000 | d.n | (s.n << 5) | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xfc000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xfc316800 | d.n | (s.n << 5));
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xfc316800);
         }
     }
 
@@ -2436,12 +2463,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(local.offset);
         c.space(20);
         if fits_unsigned(i, 15, 3) {
-            c.cursor.word(0xfd0003e0 | d.n | (((i >> 3) as u32 & 0xfff) << 10));
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xfd0003e0);
         } else if fits_signed(i, 9, 0) {
-            c.cursor.word(0xfc0003e0 | d.n | ((i as u32 & 0x1ff) << 12));
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xfc0003e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xfc316be0 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0xfc316be0);
         }
     }
 
@@ -2463,7 +2490,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0xaa0003e0 | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2478,7 +2505,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0xaa0003e0 | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2493,7 +2520,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0xaa0003e0 | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2508,7 +2535,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0xaa0003e0 | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2523,7 +2550,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0xaa0003e0 | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2538,7 +2565,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0x1e604000 | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x1e604000);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2553,7 +2580,7 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         } else {
-            c.cursor.word(0x1e604000 | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x1e604000);
             c.cursor.word(0x14000000);
             c.refer(c.cursor.back(4), 1, b);
         }
@@ -2563,7 +2590,7 @@ impl Core for Asm<'_, Aarch64> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000b);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2574,16 +2601,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2593,7 +2620,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000003);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2604,12 +2631,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2619,7 +2646,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000b);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2629,16 +2656,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000b);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2648,7 +2675,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000003);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2659,12 +2686,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2674,7 +2701,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000003);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2685,12 +2712,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000003);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2700,7 +2727,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000004);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2709,7 +2736,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000004);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2718,7 +2745,7 @@ impl Core for Asm<'_, Aarch64> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000d);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2729,16 +2756,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2748,7 +2775,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000009);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2759,12 +2786,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2774,7 +2801,7 @@ impl Core for Asm<'_, Aarch64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000d);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2784,16 +2811,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000d);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2803,7 +2830,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000009);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2814,12 +2841,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2829,7 +2856,7 @@ impl Core for Asm<'_, Aarch64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000009);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2840,12 +2867,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000009);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2855,7 +2882,7 @@ impl Core for Asm<'_, Aarch64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000009);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2864,7 +2891,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000009);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2873,7 +2900,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000c);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2884,16 +2911,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2903,7 +2930,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000008);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2914,12 +2941,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2929,7 +2956,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000c);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2939,16 +2966,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000c);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2958,7 +2985,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000008);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2969,12 +2996,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -2984,7 +3011,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000008);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -2995,12 +3022,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000008);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3010,7 +3037,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x5400000c);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3019,7 +3046,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x5400000c);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3028,7 +3055,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000a);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3039,16 +3066,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3058,7 +3085,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000002);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3069,12 +3096,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3084,7 +3111,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000a);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3094,16 +3121,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000a);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3113,7 +3140,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000002);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3124,12 +3151,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3139,7 +3166,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000002);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3150,12 +3177,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000002);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3165,7 +3192,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x5400000a);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3174,7 +3201,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x5400000a);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3183,7 +3210,7 @@ impl Core for Asm<'_, Aarch64> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3194,16 +3221,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3213,7 +3240,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3224,12 +3251,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3239,7 +3266,7 @@ impl Core for Asm<'_, Aarch64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3249,16 +3276,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3268,7 +3295,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3279,12 +3306,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3294,7 +3321,7 @@ impl Core for Asm<'_, Aarch64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3305,12 +3332,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3320,7 +3347,7 @@ impl Core for Asm<'_, Aarch64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3329,7 +3356,7 @@ impl Core for Asm<'_, Aarch64> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000000);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3338,7 +3365,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3349,16 +3376,16 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x3100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3368,7 +3395,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x6b00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3379,12 +3406,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0x7100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0x6b11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3394,7 +3421,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3404,16 +3431,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0xb100001f | (s.n << 5) | (((i.wrapping_neg()) as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3423,7 +3450,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3434,12 +3461,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3449,7 +3476,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0xeb00001f | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3460,12 +3487,12 @@ impl Core for Asm<'_, Aarch64> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 12, 0) {
-            c.cursor.word(0xf100001f | (s.n << 5) | ((i as u32 & 0xfff) << 10));
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word(0xeb11001f | (s.n << 5));
+            c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b);
         }
@@ -3475,7 +3502,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e202000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3484,7 +3511,7 @@ impl Core for Asm<'_, Aarch64> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x1e602000 | (s.n << 5) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000001);
         c.refer(c.cursor.back(4), 0, b);
     }
@@ -3501,7 +3528,7 @@ impl Core for Asm<'_, Aarch64> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd61f0000 | (s.n << 5));
+        c.cursor.word((s.n & 0x3e0) | 0xd61f0000);
     }
 
     #[inline(always)]
@@ -3518,7 +3545,7 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.links();
         c.space(4);
-        c.cursor.word(0xd63f0000 | (s.n << 5));
+        c.cursor.word((s.n & 0x3e0) | 0xd63f0000);
     }
 
     #[inline(always)]

@@ -10,6 +10,8 @@ use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg {
     pub(crate) n: u32,
@@ -17,17 +19,28 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x210001 }
     }
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -85,6 +98,8 @@ pub const S5: Reg = Reg::new(14);
 pub const S6: Reg = Reg::new(15);
 
 /// A register for floats and doubles.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub(crate) n: u32,
@@ -92,17 +107,28 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x210001 }
     }
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -198,7 +224,7 @@ impl Machine for Alpha {
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word(0x23de0000 | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word(((i.wrapping_neg()) as u32 & 0xffff) | 0x23de0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(27), i.wrapping_neg());
             c.cursor.word(0x43db041e);
@@ -209,7 +235,7 @@ impl Machine for Alpha {
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x23de0000 | (i as u32 & 0xffff));
+            c.cursor.word((i as u32 & 0xffff) | 0x23de0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(27), i);
             c.cursor.word(0x43db041e);
@@ -293,13 +319,14 @@ impl Machine for Alpha {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(24);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x43dc0400 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x43dc0400);
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = u32::from_le_bytes(*site);
         let word = match kind {
@@ -334,7 +361,7 @@ impl Machine for Alpha {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 16, 0) {
-        cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+        cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
     } else if i
         == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64) & 65535_i64)
             ^ 32768_i64)
@@ -343,24 +370,23 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
             .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
     {
         cursor.word(
-            0x241f0000
-                | (d.n << 21)
+            (d.n & 0x3e00000)
                 | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                     & 65535_i64)
                     ^ 32768_i64)
                     .wrapping_sub(32768_i64)) as u32
-                    & 0xffff),
+                    & 0xffff)
+                | 0x241f0000,
         );
         cursor.word(
-            0x20000000
-                | (d.n << 21)
+            (d.n & 0x1f0000)
+                | (d.n & 0x3e00000)
                 | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                | (d.n << 16),
+                | 0x20000000,
         );
     } else {
         cursor.word(
-            0x241f0000
-                | (d.n << 21)
+            (d.n & 0x3e00000)
                 | ((((((((i.wrapping_sub(
                     (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
@@ -387,11 +413,12 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     & 65535_i64)
                     ^ 32768_i64)
                     .wrapping_sub(32768_i64)) as u32
-                    & 0xffff),
+                    & 0xffff)
+                | 0x241f0000,
         );
         cursor.word(
-            0x20000000
-                | (d.n << 21)
+            (d.n & 0x1f0000)
+                | (d.n & 0x3e00000)
                 | ((((((i.wrapping_sub(
                     (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
@@ -404,24 +431,24 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     ^ 32768_i64)
                     .wrapping_sub(32768_i64)) as u32
                     & 0xffff)
-                | (d.n << 16),
+                | 0x20000000,
         );
-        cursor.word(0x48041720 | (d.n << 21) | d.n);
+        cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720);
         cursor.word(
-            0x24000000
-                | (d.n << 21)
+            (d.n & 0x1f0000)
+                | (d.n & 0x3e00000)
                 | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                     & 65535_i64)
                     ^ 32768_i64)
                     .wrapping_sub(32768_i64)) as u32
                     & 0xffff)
-                | (d.n << 16),
+                | 0x24000000,
         );
         cursor.word(
-            0x20000000
-                | (d.n << 21)
+            (d.n & 0x1f0000)
+                | (d.n & 0x3e00000)
                 | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                | (d.n << 16),
+                | 0x20000000,
         );
     }
     cursor
@@ -435,7 +462,7 @@ impl Core for Asm<'_, Alpha> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000000);
     }
 
     #[inline(always)]
@@ -444,12 +471,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001000);
         } else if fits_unsigned(i.wrapping_neg(), 8, 0) {
-            c.cursor.word(0x40001120 | (s.n << 21) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | 0x40001120);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0000);
         }
     }
 
@@ -457,7 +484,7 @@ impl Core for Asm<'_, Alpha> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000000);
     }
 
     #[inline(always)]
@@ -466,12 +493,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001000);
         } else if fits_unsigned(i.wrapping_neg(), 8, 0) {
-            c.cursor.word(0x40001120 | (s.n << 21) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | 0x40001120);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0000);
         }
     }
 
@@ -479,7 +506,7 @@ impl Core for Asm<'_, Alpha> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400);
     }
 
     #[inline(always)]
@@ -487,10 +514,10 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400);
         }
     }
 
@@ -498,7 +525,7 @@ impl Core for Asm<'_, Alpha> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400);
     }
 
     #[inline(always)]
@@ -507,10 +534,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400);
         }
     }
 
@@ -518,7 +545,7 @@ impl Core for Asm<'_, Alpha> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400);
     }
 
     #[inline(always)]
@@ -527,10 +554,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400);
         }
     }
 
@@ -538,21 +565,21 @@ impl Core for Asm<'_, Alpha> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b000);
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b400);
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000120 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000120);
     }
 
     #[inline(always)]
@@ -561,12 +588,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001120 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001120);
         } else if fits_unsigned(i.wrapping_neg(), 8, 0) {
-            c.cursor.word(0x40001000 | (s.n << 21) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | 0x40001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0120 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0120);
         }
     }
 
@@ -574,7 +601,7 @@ impl Core for Asm<'_, Alpha> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000120 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000120);
     }
 
     #[inline(always)]
@@ -583,12 +610,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001120 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001120);
         } else if fits_unsigned(i.wrapping_neg(), 8, 0) {
-            c.cursor.word(0x40001000 | (s.n << 21) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (((i.wrapping_neg()) as u32 & 0xff) << 13) | 0x40001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0120 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0120);
         }
     }
 
@@ -596,7 +623,7 @@ impl Core for Asm<'_, Alpha> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000520 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520);
     }
 
     #[inline(always)]
@@ -604,10 +631,10 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0520 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520);
         }
     }
 
@@ -615,7 +642,7 @@ impl Core for Asm<'_, Alpha> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000520 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520);
     }
 
     #[inline(always)]
@@ -624,10 +651,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0520 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520);
         }
     }
 
@@ -635,7 +662,7 @@ impl Core for Asm<'_, Alpha> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000520 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520);
     }
 
     #[inline(always)]
@@ -644,10 +671,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word(0x20000000 | (d.n << 21) | ((i.wrapping_neg()) as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x20000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0520 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520);
         }
     }
 
@@ -655,21 +682,21 @@ impl Core for Asm<'_, Alpha> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b020 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b020);
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b420 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b420);
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4c000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000000);
     }
 
     #[inline(always)]
@@ -678,14 +705,14 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4c1c0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000);
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4c000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000000);
     }
 
     #[inline(always)]
@@ -694,14 +721,14 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4c1c0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000);
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4c000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000400);
     }
 
     #[inline(always)]
@@ -709,14 +736,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4c1c0400 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0400);
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4c000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000400);
     }
 
     #[inline(always)]
@@ -725,31 +752,31 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4c1c0400 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0400);
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b040 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b040);
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b440 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b440);
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(48);
-        c.cursor.word(0x501f049e | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
-        c.cursor.word(0x501f0480 | (t.n << 21));
+        c.cursor.word((t.n & 0x3e00000) | 0x501f0480);
         c.cursor.word(0x5bfef7de);
         c.cursor.word(0x5be0f7c0);
         c.cursor.word(0x5bc0b47e);
@@ -757,7 +784,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -766,7 +793,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(68);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x501f049e | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
         c.cursor.word(0x539f0480);
@@ -777,16 +804,16 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(56);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
-        c.cursor.word(0x4801f63b | (t.n << 21));
+        c.cursor.word((t.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
         c.cursor.word(0x537f0480);
@@ -797,7 +824,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -806,7 +833,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(76);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
         c.cursor.word(0x4b81f63b);
         c.cursor.word(0x23defff0);
@@ -819,7 +846,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -831,8 +858,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb45e0008);
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
-        c.cursor.word(0x4400041b | (t.n << 21) | (t.n << 16));
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041b);
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x4441081b);
         c.cursor.word(0xb77e0020);
@@ -863,7 +890,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -877,7 +904,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
         c.cursor.word(0x479c041b);
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x4441081b);
         c.cursor.word(0xb77e0020);
@@ -908,7 +935,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -920,8 +947,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb45e0008);
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
-        c.cursor.word(0x4400041b | (t.n << 21) | (t.n << 16));
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041b);
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x47ff0403);
         c.cursor.word(0x209f0040);
@@ -943,7 +970,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -958,7 +985,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
         c.cursor.word(0x479c041b);
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x47ff0403);
         c.cursor.word(0x209f0040);
@@ -980,31 +1007,31 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b060 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b060);
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5800b460 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b460);
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(52);
-        c.cursor.word(0x501f049e | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
-        c.cursor.word(0x501f0480 | (t.n << 21));
+        c.cursor.word((t.n & 0x3e00000) | 0x501f0480);
         c.cursor.word(0x5bfef7de);
         c.cursor.word(0x5be0f7c0);
         c.cursor.word(0x5bc0b47e);
@@ -1012,8 +1039,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x4f60041b | (t.n << 16));
-        c.cursor.word(0x401b0120 | (s.n << 21) | d.n);
+        c.cursor.word((t.n & 0x1f0000) | 0x4f60041b);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120);
     }
 
     #[inline(always)]
@@ -1022,7 +1049,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(72);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x501f049e | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
         c.cursor.word(0x539f0480);
@@ -1034,16 +1061,16 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
         c.cursor.word(0x4f7c041b);
-        c.cursor.word(0x401b0120 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120);
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(60);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
-        c.cursor.word(0x4801f63b | (t.n << 21));
+        c.cursor.word((t.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x23defff0);
         c.cursor.word(0x9c1e0000);
         c.cursor.word(0x537f0480);
@@ -1054,8 +1081,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x8c1e0000);
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
-        c.cursor.word(0x4f60041b | (t.n << 16));
-        c.cursor.word(0x401b0120 | (s.n << 21) | d.n);
+        c.cursor.word((t.n & 0x1f0000) | 0x4f60041b);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120);
     }
 
     #[inline(always)]
@@ -1064,7 +1091,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(80);
         c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
         c.cursor.word(0x4b81f63b);
         c.cursor.word(0x23defff0);
@@ -1078,7 +1105,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0x23de0010);
         c.cursor.word(0x73df0e1b);
         c.cursor.word(0x4f7c041b);
-        c.cursor.word(0x401b0120 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120);
     }
 
     #[inline(always)]
@@ -1090,8 +1117,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb45e0008);
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
-        c.cursor.word(0x4400041b | (t.n << 21) | (t.n << 16));
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041b);
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x4442041b);
         c.cursor.word(0xb77e0020);
@@ -1122,7 +1149,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -1136,7 +1163,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
         c.cursor.word(0x479c041b);
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x4442041b);
         c.cursor.word(0xb77e0020);
@@ -1167,7 +1194,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -1179,8 +1206,8 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb45e0008);
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
-        c.cursor.word(0x4400041b | (t.n << 21) | (t.n << 16));
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041b);
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x47ff0403);
         c.cursor.word(0x209f0040);
@@ -1202,7 +1229,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
@@ -1217,7 +1244,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xb47e0010);
         c.cursor.word(0xb49e0018);
         c.cursor.word(0x479c041b);
-        c.cursor.word(0x44000402 | (s.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402);
         c.cursor.word(0x477b0401);
         c.cursor.word(0x47ff0403);
         c.cursor.word(0x209f0040);
@@ -1239,14 +1266,14 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xa47e0010);
         c.cursor.word(0xa49e0018);
         c.cursor.word(0x23de0030);
-        c.cursor.word(0x477b0400 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x477b0400);
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000);
     }
 
     #[inline(always)]
@@ -1255,10 +1282,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000);
         }
     }
 
@@ -1266,7 +1293,7 @@ impl Core for Asm<'_, Alpha> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000);
     }
 
     #[inline(always)]
@@ -1275,10 +1302,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000);
         }
     }
 
@@ -1286,7 +1313,7 @@ impl Core for Asm<'_, Alpha> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000);
     }
 
     #[inline(always)]
@@ -1294,10 +1321,10 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000);
         }
     }
 
@@ -1305,7 +1332,7 @@ impl Core for Asm<'_, Alpha> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000000 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000);
     }
 
     #[inline(always)]
@@ -1314,10 +1341,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001000 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0000 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000);
         }
     }
 
@@ -1325,7 +1352,7 @@ impl Core for Asm<'_, Alpha> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400);
     }
 
     #[inline(always)]
@@ -1334,10 +1361,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001400 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001400);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400);
         }
     }
 
@@ -1345,7 +1372,7 @@ impl Core for Asm<'_, Alpha> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400);
     }
 
     #[inline(always)]
@@ -1354,10 +1381,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001400 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001400);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400);
         }
     }
 
@@ -1365,7 +1392,7 @@ impl Core for Asm<'_, Alpha> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400);
     }
 
     #[inline(always)]
@@ -1373,10 +1400,10 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001400 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001400);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400);
         }
     }
 
@@ -1384,7 +1411,7 @@ impl Core for Asm<'_, Alpha> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400);
     }
 
     #[inline(always)]
@@ -1393,10 +1420,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001400 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001400);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0400 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400);
         }
     }
 
@@ -1404,7 +1431,7 @@ impl Core for Asm<'_, Alpha> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000800 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800);
     }
 
     #[inline(always)]
@@ -1413,10 +1440,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001800 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001800);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0800 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800);
         }
     }
 
@@ -1424,7 +1451,7 @@ impl Core for Asm<'_, Alpha> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000800 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800);
     }
 
     #[inline(always)]
@@ -1433,10 +1460,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001800 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001800);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0800 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800);
         }
     }
 
@@ -1444,7 +1471,7 @@ impl Core for Asm<'_, Alpha> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000800 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800);
     }
 
     #[inline(always)]
@@ -1452,10 +1479,10 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001800 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001800);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0800 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800);
         }
     }
 
@@ -1463,7 +1490,7 @@ impl Core for Asm<'_, Alpha> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000800 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800);
     }
 
     #[inline(always)]
@@ -1472,10 +1499,10 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(24);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x44001800 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x44001800);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x441c0800 | (s.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800);
         }
     }
 
@@ -1483,8 +1510,8 @@ impl Core for Asm<'_, Alpha> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4800073b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4800073b);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -1494,8 +1521,8 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 32);
         c.space(8);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x4800173b | (s.n << 21) | ((i as u32 & 0xff) << 13));
-            c.cursor.word(0x437f0000 | d.n);
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x4800173b);
+            c.cursor.word((d.n & 0x1f) | 0x437f0000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1505,8 +1532,8 @@ impl Core for Asm<'_, Alpha> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4800073b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4800073b);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -1516,8 +1543,8 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 32);
         c.space(8);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x4800173b | (s.n << 21) | ((i as u32 & 0xff) << 13));
-            c.cursor.word(0x437f0000 | d.n);
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x4800173b);
+            c.cursor.word((d.n & 0x1f) | 0x437f0000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1527,7 +1554,7 @@ impl Core for Asm<'_, Alpha> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x48000720 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000720);
     }
 
     #[inline(always)]
@@ -1536,7 +1563,7 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x48001720 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x48001720);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1546,7 +1573,7 @@ impl Core for Asm<'_, Alpha> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x48000720 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000720);
     }
 
     #[inline(always)]
@@ -1556,7 +1583,7 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x48001720 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x48001720);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1566,7 +1593,7 @@ impl Core for Asm<'_, Alpha> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x48000780 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000780);
     }
 
     #[inline(always)]
@@ -1576,7 +1603,7 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x48001780 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x48001780);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1586,9 +1613,9 @@ impl Core for Asm<'_, Alpha> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word(0x4801f63b | (s.n << 21));
-        c.cursor.word(0x4b60069b | (t.n << 16));
-        c.cursor.word(0x437f0000 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
+        c.cursor.word((t.n & 0x1f0000) | 0x4b60069b);
+        c.cursor.word((d.n & 0x1f) | 0x437f0000);
     }
 
     #[inline(always)]
@@ -1598,9 +1625,9 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 32);
         c.space(12);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x4801f63b | (s.n << 21));
-            c.cursor.word(0x4b60169b | ((i as u32 & 0xff) << 13));
-            c.cursor.word(0x437f0000 | d.n);
+            c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
+            c.cursor.word(((i as u32 & 0xff) << 13) | 0x4b60169b);
+            c.cursor.word((d.n & 0x1f) | 0x437f0000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1610,7 +1637,7 @@ impl Core for Asm<'_, Alpha> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x48000780 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000780);
     }
 
     #[inline(always)]
@@ -1619,7 +1646,7 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x48001780 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x48001780);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1629,7 +1656,7 @@ impl Core for Asm<'_, Alpha> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x48000680 | (s.n << 21) | (t.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000680);
     }
 
     #[inline(always)]
@@ -1639,7 +1666,7 @@ impl Core for Asm<'_, Alpha> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x48001680 | (s.n << 21) | ((i as u32 & 0xff) << 13) | d.n);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x48001680);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1649,147 +1676,147 @@ impl Core for Asm<'_, Alpha> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x47e00500 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500);
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x47e00500 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500);
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x47e00500 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500);
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x47e00500 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500);
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f05a0 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0);
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f05a0 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0);
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f05a0 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0);
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f05a0 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0);
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5c000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5c000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x43e00120 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00120);
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x43e00120 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00120);
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x43e00520 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00520);
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x43e00520 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00520);
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5c000420 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000420);
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5c000420 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000420);
     }
 
     #[inline(always)]
@@ -1798,24 +1825,24 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
         } else {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
-            c.cursor.word(0x401f0000 | (d.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x401f0000);
         }
     }
 
@@ -1825,24 +1852,24 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
         } else {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
-            c.cursor.word(0x401f0000 | (d.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x401f0000);
         }
     }
 
@@ -1851,7 +1878,7 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
         } else if i
             == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                 & 65535_i64)
@@ -1861,24 +1888,23 @@ impl Core for Asm<'_, Alpha> {
                 .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         } else {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -1905,11 +1931,12 @@ impl Core for Asm<'_, Alpha> {
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -1922,24 +1949,24 @@ impl Core for Asm<'_, Alpha> {
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
-            c.cursor.word(0x48041720 | (d.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720);
             c.cursor.word(
-                0x24000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x24000000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         }
     }
@@ -1950,7 +1977,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
         } else if i
             == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                 & 65535_i64)
@@ -1960,24 +1987,23 @@ impl Core for Asm<'_, Alpha> {
                 .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         } else {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -2004,11 +2030,12 @@ impl Core for Asm<'_, Alpha> {
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -2021,24 +2048,24 @@ impl Core for Asm<'_, Alpha> {
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
-            c.cursor.word(0x48041720 | (d.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720);
             c.cursor.word(
-                0x24000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x24000000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         }
     }
@@ -2049,7 +2076,7 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x201f0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x201f0000);
         } else if i
             == (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                 & 65535_i64)
@@ -2059,24 +2086,23 @@ impl Core for Asm<'_, Alpha> {
                 .wrapping_add((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64))))
         {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         } else {
             c.cursor.word(
-                0x241f0000
-                    | (d.n << 21)
+                (d.n & 0x3e00000)
                     | ((((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -2103,11 +2129,12 @@ impl Core for Asm<'_, Alpha> {
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
-                        & 0xffff),
+                        & 0xffff)
+                    | 0x241f0000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub(
                         (((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                             & 65535_i64)
@@ -2120,24 +2147,24 @@ impl Core for Asm<'_, Alpha> {
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
-            c.cursor.word(0x48041720 | (d.n << 21) | d.n);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720);
             c.cursor.word(
-                0x24000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((((i.wrapping_sub((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)))) >> 16_i64)
                         & 65535_i64)
                         ^ 32768_i64)
                         .wrapping_sub(32768_i64)) as u32
                         & 0xffff)
-                    | (d.n << 16),
+                    | 0x24000000,
             );
             c.cursor.word(
-                0x20000000
-                    | (d.n << 21)
+                (d.n & 0x1f0000)
+                    | (d.n & 0x3e00000)
                     | ((((i & 65535_i64) ^ 32768_i64).wrapping_sub(32768_i64)) as u32 & 0xffff)
-                    | (d.n << 16),
+                    | 0x20000000,
             );
         }
     }
@@ -2150,7 +2177,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xc3600000);
         c.cursor.word(0x277b0000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x881b0000 | (d.n << 21));
+        c.cursor.word((d.n & 0x3e00000) | 0x881b0000);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -2162,7 +2189,7 @@ impl Core for Asm<'_, Alpha> {
         c.cursor.word(0xc3600000);
         c.cursor.word(0x277b0000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x8c1b0000 | (d.n << 21));
+        c.cursor.word((d.n & 0x3e00000) | 0x8c1b0000);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -2170,187 +2197,187 @@ impl Core for Asm<'_, Alpha> {
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x501f049e | (s.n << 21));
-        c.cursor.word(0x5bfef780 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef780);
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x501f049e | (s.n << 21));
-        c.cursor.word(0x5bfef7c0 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef7c0);
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4801f620 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4801f620);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4801f620 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4801f620);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
-        c.cursor.word(0x5bfef780 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef780);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word(0x4801f63b | (s.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word(0x537f049e);
-        c.cursor.word(0x5bfef7c0 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef7c0);
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000);
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000);
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x501f049e | (s.n << 21));
-        c.cursor.word(0x5bfef780 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef780);
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x501f049e | (s.n << 21));
-        c.cursor.word(0x5bfef7c0 | d.n);
+        c.cursor.word((s.n & 0x3e00000) | 0x501f049e);
+        c.cursor.word((d.n & 0x1f) | 0x5bfef7c0);
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000);
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x401f0000 | (s.n << 21) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000);
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5be0a5fe | (s.n << 16));
-        c.cursor.word(0x73df0e00 | d.n);
+        c.cursor.word((s.n & 0x1f0000) | 0x5be0a5fe);
+        c.cursor.word((d.n & 0x1f) | 0x73df0e00);
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5c000400 | (s.n << 21) | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5be0a5fe | (s.n << 16));
-        c.cursor.word(0x73df0e00 | d.n);
+        c.cursor.word((s.n & 0x1f0000) | 0x5be0a5fe);
+        c.cursor.word((d.n & 0x1f) | 0x73df0e00);
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x5be0b580 | (s.n << 16) | d.n);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x5be0b580);
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
         c.cursor.word(0x2b7b0000);
-        c.cursor.word(0x73fb0000 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x73fb0000);
     }
 
     #[inline(always)]
@@ -2359,13 +2386,13 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(32);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x2b600000 | (i as u32 & 0xffff) | (s.n << 16));
-            c.cursor.word(0x73fb0000 | d.n);
+            c.cursor.word((s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x2b600000);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
             c.cursor.word(0x2b7b0000);
-            c.cursor.word(0x73fb0000 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0000);
         }
     }
 
@@ -2375,13 +2402,13 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(32);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x2b7e0000 | (i as u32 & 0xffff));
-            c.cursor.word(0x73fb0000 | d.n);
+            c.cursor.word((i as u32 & 0xffff) | 0x2b7e0000);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
             c.cursor.word(0x2b7b0000);
-            c.cursor.word(0x73fb0000 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0000);
         }
     }
 
@@ -2389,8 +2416,8 @@ impl Core for Asm<'_, Alpha> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x281b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x281b0000);
     }
 
     #[inline(always)]
@@ -2399,11 +2426,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x28000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x28000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x281b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x281b0000);
         }
     }
 
@@ -2413,11 +2440,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x281e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x281e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x281b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x281b0000);
         }
     }
 
@@ -2425,9 +2452,9 @@ impl Core for Asm<'_, Alpha> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
         c.cursor.word(0x337b0000);
-        c.cursor.word(0x73fb0020 | d.n);
+        c.cursor.word((d.n & 0x1f) | 0x73fb0020);
     }
 
     #[inline(always)]
@@ -2436,13 +2463,13 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(32);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x33600000 | (i as u32 & 0xffff) | (s.n << 16));
-            c.cursor.word(0x73fb0020 | d.n);
+            c.cursor.word((s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x33600000);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0020);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
             c.cursor.word(0x337b0000);
-            c.cursor.word(0x73fb0020 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0020);
         }
     }
 
@@ -2452,13 +2479,13 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(32);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x337e0000 | (i as u32 & 0xffff));
-            c.cursor.word(0x73fb0020 | d.n);
+            c.cursor.word((i as u32 & 0xffff) | 0x337e0000);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0020);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
             c.cursor.word(0x337b0000);
-            c.cursor.word(0x73fb0020 | d.n);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0020);
         }
     }
 
@@ -2466,8 +2493,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x301b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x301b0000);
     }
 
     #[inline(always)]
@@ -2476,11 +2503,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x30000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x30000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x301b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x301b0000);
         }
     }
 
@@ -2490,11 +2517,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x301e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x301e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x301b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x301b0000);
         }
     }
 
@@ -2502,8 +2529,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xa01b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
     }
 
     #[inline(always)]
@@ -2512,11 +2539,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa0000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xa01b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
         }
     }
 
@@ -2526,11 +2553,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa01e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa01e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xa01b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
         }
     }
 
@@ -2538,8 +2565,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xa01b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
     }
 
     #[inline(always)]
@@ -2548,11 +2575,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa0000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xa01b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
         }
     }
 
@@ -2562,11 +2589,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa01e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa01e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xa01b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xa01b0000);
         }
     }
 
@@ -2574,8 +2601,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xa41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
     }
 
     #[inline(always)]
@@ -2584,11 +2611,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2598,11 +2625,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2610,8 +2637,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xa41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
     }
 
     #[inline(always)]
@@ -2620,11 +2647,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2634,11 +2661,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2646,8 +2673,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xa41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
     }
 
     #[inline(always)]
@@ -2656,11 +2683,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2670,11 +2697,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xa41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xa41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xa41b0000);
         }
     }
 
@@ -2682,8 +2709,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x881b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x881b0000);
     }
 
     #[inline(always)]
@@ -2692,11 +2719,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x88000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x88000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x881b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x881b0000);
         }
     }
 
@@ -2706,11 +2733,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x881e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x881e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x881b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x881b0000);
         }
     }
 
@@ -2718,8 +2745,8 @@ impl Core for Asm<'_, Alpha> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x8c1b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x8c1b0000);
     }
 
     #[inline(always)]
@@ -2728,11 +2755,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x8c000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x8c1b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x8c1b0000);
         }
     }
 
@@ -2742,11 +2769,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x8c1e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c1e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x8c1b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x8c1b0000);
         }
     }
 
@@ -2754,8 +2781,8 @@ impl Core for Asm<'_, Alpha> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x381b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
     }
 
     #[inline(always)]
@@ -2764,11 +2791,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x38000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x381b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
         }
     }
 
@@ -2778,11 +2805,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x381e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x381e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x381b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
         }
     }
 
@@ -2790,8 +2817,8 @@ impl Core for Asm<'_, Alpha> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x381b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
     }
 
     #[inline(always)]
@@ -2800,11 +2827,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x38000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x381b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
         }
     }
 
@@ -2814,11 +2841,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x381e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x381e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x381b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x381b0000);
         }
     }
 
@@ -2826,8 +2853,8 @@ impl Core for Asm<'_, Alpha> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x341b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
     }
 
     #[inline(always)]
@@ -2836,11 +2863,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x34000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x341b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
         }
     }
 
@@ -2850,11 +2877,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x341e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x341e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x341b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
         }
     }
 
@@ -2862,8 +2889,8 @@ impl Core for Asm<'_, Alpha> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x341b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
     }
 
     #[inline(always)]
@@ -2872,11 +2899,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x34000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x341b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
         }
     }
 
@@ -2886,11 +2913,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x341e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x341e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x341b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x341b0000);
         }
     }
 
@@ -2898,8 +2925,8 @@ impl Core for Asm<'_, Alpha> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xb01b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
     }
 
     #[inline(always)]
@@ -2908,11 +2935,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb0000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xb0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xb01b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
         }
     }
 
@@ -2922,11 +2949,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb01e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb01e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xb01b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
         }
     }
 
@@ -2934,8 +2961,8 @@ impl Core for Asm<'_, Alpha> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xb01b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
     }
 
     #[inline(always)]
@@ -2944,11 +2971,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb0000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xb0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xb01b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
         }
     }
 
@@ -2958,11 +2985,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb01e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb01e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xb01b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xb01b0000);
         }
     }
 
@@ -2970,8 +2997,8 @@ impl Core for Asm<'_, Alpha> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xb41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
     }
 
     #[inline(always)]
@@ -2980,11 +3007,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xb4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -2994,11 +3021,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -3006,8 +3033,8 @@ impl Core for Asm<'_, Alpha> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xb41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
     }
 
     #[inline(always)]
@@ -3016,11 +3043,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xb4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -3030,11 +3057,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -3042,8 +3069,8 @@ impl Core for Asm<'_, Alpha> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0xb41b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
     }
 
     #[inline(always)]
@@ -3052,11 +3079,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb4000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0xb4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -3066,11 +3093,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0xb41e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb41e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0xb41b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0xb41b0000);
         }
     }
 
@@ -3078,8 +3105,8 @@ impl Core for Asm<'_, Alpha> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x981b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x981b0000);
     }
 
     #[inline(always)]
@@ -3088,11 +3115,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x98000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x98000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x981b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x981b0000);
         }
     }
 
@@ -3102,11 +3129,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x981e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x981e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x981b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x981b0000);
         }
     }
 
@@ -3114,8 +3141,8 @@ impl Core for Asm<'_, Alpha> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x4000041b | (s.n << 21) | (t.n << 16));
-        c.cursor.word(0x9c1b0000 | (d.n << 21));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041b);
+        c.cursor.word((d.n & 0x3e00000) | 0x9c1b0000);
     }
 
     #[inline(always)]
@@ -3124,11 +3151,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x9c000000 | (d.n << 21) | (i as u32 & 0xffff) | (s.n << 16));
+            c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (i as u32 & 0xffff) | 0x9c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c041b | (s.n << 21));
-            c.cursor.word(0x9c1b0000 | (d.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c041b);
+            c.cursor.word((d.n & 0x3e00000) | 0x9c1b0000);
         }
     }
 
@@ -3138,11 +3165,11 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 16, 0) {
-            c.cursor.word(0x9c1e0000 | (d.n << 21) | (i as u32 & 0xffff));
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x9c1e0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word(0x43dc041b);
-            c.cursor.word(0x9c1b0000 | (d.n << 21));
+            c.cursor.word((d.n & 0x3e00000) | 0x9c1b0000);
         }
     }
 
@@ -3164,7 +3191,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3179,7 +3206,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3194,7 +3221,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3209,7 +3236,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3224,7 +3251,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x44000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3239,7 +3266,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x5c000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3254,7 +3281,7 @@ impl Core for Asm<'_, Alpha> {
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x5c000400 | (s.n << 21) | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
             c.cursor.word(0xc3e00000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3264,7 +3291,7 @@ impl Core for Asm<'_, Alpha> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400009bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3275,12 +3302,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400019bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c09bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c09bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3290,7 +3317,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3301,12 +3328,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c03bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3316,7 +3343,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400009bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3326,12 +3353,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400019bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c09bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c09bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3341,7 +3368,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3352,12 +3379,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c03bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3367,7 +3394,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3378,12 +3405,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c03bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3393,7 +3420,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4de | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3402,7 +3429,7 @@ impl Core for Asm<'_, Alpha> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4de | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3411,7 +3438,7 @@ impl Core for Asm<'_, Alpha> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x40000dbb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3422,12 +3449,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001dbb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0dbb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c0dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3437,7 +3464,7 @@ impl Core for Asm<'_, Alpha> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3448,12 +3475,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c07bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3463,7 +3490,7 @@ impl Core for Asm<'_, Alpha> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x40000dbb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3473,12 +3500,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001dbb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c0dbb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c0dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3488,7 +3515,7 @@ impl Core for Asm<'_, Alpha> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3499,12 +3526,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c07bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3514,7 +3541,7 @@ impl Core for Asm<'_, Alpha> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3525,12 +3552,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c07bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3540,7 +3567,7 @@ impl Core for Asm<'_, Alpha> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4fe | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3549,7 +3576,7 @@ impl Core for Asm<'_, Alpha> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4fe | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3558,7 +3585,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400009bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3569,12 +3596,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001dbb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438009bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438009bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3584,7 +3611,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3595,12 +3622,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438003bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3610,7 +3637,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400009bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3620,12 +3647,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x40001dbb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438009bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438009bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3635,7 +3662,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3646,12 +3673,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438003bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3661,7 +3688,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400003bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3672,12 +3699,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400017bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438003bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3687,7 +3714,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4de | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3696,7 +3723,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4de | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3705,7 +3732,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x40000dbb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3716,12 +3743,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400019bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x43800dbb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x43800dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3731,7 +3758,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3742,12 +3769,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438007bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3757,7 +3784,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x40000dbb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3767,12 +3794,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400019bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x43800dbb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x43800dbb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3782,7 +3809,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3793,12 +3820,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438007bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3808,7 +3835,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400007bb | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3819,12 +3846,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400013bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x438007bb | (s.n << 16));
+            c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3834,7 +3861,7 @@ impl Core for Asm<'_, Alpha> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4fe | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3843,7 +3870,7 @@ impl Core for Asm<'_, Alpha> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4fe | (t.n << 21) | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3852,7 +3879,7 @@ impl Core for Asm<'_, Alpha> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3863,12 +3890,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3878,7 +3905,7 @@ impl Core for Asm<'_, Alpha> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3889,12 +3916,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3904,7 +3931,7 @@ impl Core for Asm<'_, Alpha> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3914,12 +3941,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3929,7 +3956,7 @@ impl Core for Asm<'_, Alpha> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3940,12 +3967,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3955,7 +3982,7 @@ impl Core for Asm<'_, Alpha> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3966,12 +3993,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3981,7 +4008,7 @@ impl Core for Asm<'_, Alpha> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4be | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3990,7 +4017,7 @@ impl Core for Asm<'_, Alpha> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4be | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xd7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -3999,7 +4026,7 @@ impl Core for Asm<'_, Alpha> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4010,12 +4037,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4025,7 +4052,7 @@ impl Core for Asm<'_, Alpha> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4036,12 +4063,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4051,7 +4078,7 @@ impl Core for Asm<'_, Alpha> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4061,12 +4088,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4076,7 +4103,7 @@ impl Core for Asm<'_, Alpha> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4087,12 +4114,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4102,7 +4129,7 @@ impl Core for Asm<'_, Alpha> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x400005bb | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4113,12 +4140,12 @@ impl Core for Asm<'_, Alpha> {
         let i = i as i64;
         c.space(28);
         if fits_unsigned(i, 8, 0) {
-            c.cursor.word(0x400015bb | (s.n << 21) | ((i as u32 & 0xff) << 13));
+            c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
-            c.cursor.word(0x401c05bb | (s.n << 21));
+            c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4128,7 +4155,7 @@ impl Core for Asm<'_, Alpha> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4be | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xc7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4137,7 +4164,7 @@ impl Core for Asm<'_, Alpha> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x5800b4be | (s.n << 21) | (t.n << 16));
+        c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xc7c00000);
         c.refer(c.cursor.back(4), 2, b);
     }
@@ -4154,7 +4181,7 @@ impl Core for Asm<'_, Alpha> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x6be00000 | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | 0x6be00000);
     }
 
     #[inline(always)]
@@ -4171,7 +4198,7 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.links();
         c.space(4);
-        c.cursor.word(0x6b404000 | (s.n << 16));
+        c.cursor.word((s.n & 0x1f0000) | 0x6b404000);
     }
 
     #[inline(always)]

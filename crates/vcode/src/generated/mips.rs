@@ -10,6 +10,8 @@ use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg {
     pub(crate) n: u32,
@@ -17,17 +19,28 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 6 }
+        Self { n: number * 0x210800 }
     }
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 6) as u8
+        (self.n >> 11 & 31) as u8
     }
 }
 
@@ -81,6 +94,8 @@ pub const S7: Reg = Reg::new(23);
 pub const S8: Reg = Reg::new(30);
 
 /// A register for floats and doubles.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub(crate) n: u32,
@@ -88,17 +103,28 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 6 }
+        Self { n: number * 0x10840 }
     }
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 6) as u8
+        (self.n >> 6 & 31) as u8
     }
 }
 
@@ -160,7 +186,7 @@ impl Machine for Mips {
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x27bd0000 | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big(((i.wrapping_neg()) as u32 & 0xffff) | 0x27bd0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(25), i.wrapping_neg());
             c.cursor.word_big(0x03b9e821);
@@ -171,7 +197,7 @@ impl Machine for Mips {
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x27bd0000 | (i as u32 & 0xffff));
+            c.cursor.word_big((i as u32 & 0xffff) | 0x27bd0000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(25), i);
             c.cursor.word_big(0x03b9e821);
@@ -255,13 +281,14 @@ impl Machine for Mips {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x27a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x27a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a10021 | (d.n << 5));
+            c.cursor.word_big((d.n & 0xf800) | 0x03a10021);
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = u32::from_be_bytes(*site);
         let word = match kind {
@@ -283,12 +310,12 @@ impl Machine for Mips {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 16, 0) {
-        cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+        cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
     } else if fits_unsigned(i, 16, 0) {
-        cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+        cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
     } else {
-        cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-        cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+        cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+        cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
     }
     cursor
 }
@@ -301,7 +328,7 @@ impl Core for Asm<'_, Mips> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021);
     }
 
     #[inline(always)]
@@ -310,10 +337,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021);
         }
     }
 
@@ -321,7 +348,7 @@ impl Core for Asm<'_, Mips> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021);
     }
 
     #[inline(always)]
@@ -330,10 +357,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021);
         }
     }
 
@@ -341,7 +368,7 @@ impl Core for Asm<'_, Mips> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021);
     }
 
     #[inline(always)]
@@ -350,10 +377,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021);
         }
     }
 
@@ -361,7 +388,7 @@ impl Core for Asm<'_, Mips> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021);
     }
 
     #[inline(always)]
@@ -370,10 +397,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021);
         }
     }
 
@@ -381,7 +408,7 @@ impl Core for Asm<'_, Mips> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000021 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021);
     }
 
     #[inline(always)]
@@ -390,10 +417,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010021 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021);
         }
     }
 
@@ -401,21 +428,21 @@ impl Core for Asm<'_, Mips> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000000 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000000);
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200000 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200000);
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
@@ -424,10 +451,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023);
         }
     }
 
@@ -435,7 +462,7 @@ impl Core for Asm<'_, Mips> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
@@ -444,10 +471,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023);
         }
     }
 
@@ -455,7 +482,7 @@ impl Core for Asm<'_, Mips> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
@@ -464,10 +491,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023);
         }
     }
 
@@ -475,7 +502,7 @@ impl Core for Asm<'_, Mips> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
@@ -484,10 +511,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023);
         }
     }
 
@@ -495,7 +522,7 @@ impl Core for Asm<'_, Mips> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
@@ -504,10 +531,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_signed(i.wrapping_neg(), 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (s.n << 15) | ((i.wrapping_neg()) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_neg()) as u32 & 0xffff) | 0x24000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010023 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023);
         }
     }
 
@@ -515,21 +542,21 @@ impl Core for Asm<'_, Mips> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000001 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000001);
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200001 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200001);
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002);
     }
 
     #[inline(always)]
@@ -538,14 +565,14 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002);
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002);
     }
 
     #[inline(always)]
@@ -554,14 +581,14 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002);
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002);
     }
 
     #[inline(always)]
@@ -570,14 +597,14 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002);
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x70000002 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002);
     }
 
     #[inline(always)]
@@ -586,29 +613,29 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x70010002 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002);
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000002 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000002);
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200002 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200002);
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
@@ -617,16 +644,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 15));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
@@ -635,16 +662,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 15));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
@@ -653,16 +680,16 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 15));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
@@ -671,30 +698,30 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 15));
-        c.cursor.word_big(0x00000012 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000012);
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000003 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000003);
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200003 | d.n | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200003);
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
@@ -703,16 +730,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 15));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
@@ -721,16 +748,16 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 15));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001a | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
@@ -739,16 +766,16 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001a | (s.n << 15));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001a);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000001b | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
@@ -757,15 +784,15 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0001001b | (s.n << 15));
-        c.cursor.word_big(0x00000010 | (d.n << 5));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0001001b);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024);
     }
 
     #[inline(always)]
@@ -774,10 +801,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x30000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024);
         }
     }
 
@@ -785,7 +812,7 @@ impl Core for Asm<'_, Mips> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024);
     }
 
     #[inline(always)]
@@ -794,10 +821,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x30000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024);
         }
     }
 
@@ -805,7 +832,7 @@ impl Core for Asm<'_, Mips> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024);
     }
 
     #[inline(always)]
@@ -814,10 +841,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x30000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024);
         }
     }
 
@@ -825,7 +852,7 @@ impl Core for Asm<'_, Mips> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000024 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024);
     }
 
     #[inline(always)]
@@ -834,10 +861,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x30000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x30000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010024 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024);
         }
     }
 
@@ -845,7 +872,7 @@ impl Core for Asm<'_, Mips> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025);
     }
 
     #[inline(always)]
@@ -854,10 +881,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025);
         }
     }
 
@@ -865,7 +892,7 @@ impl Core for Asm<'_, Mips> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025);
     }
 
     #[inline(always)]
@@ -874,10 +901,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025);
         }
     }
 
@@ -885,7 +912,7 @@ impl Core for Asm<'_, Mips> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025);
     }
 
     #[inline(always)]
@@ -894,10 +921,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025);
         }
     }
 
@@ -905,7 +932,7 @@ impl Core for Asm<'_, Mips> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025);
     }
 
     #[inline(always)]
@@ -914,10 +941,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010025 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025);
         }
     }
 
@@ -925,7 +952,7 @@ impl Core for Asm<'_, Mips> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026);
     }
 
     #[inline(always)]
@@ -934,10 +961,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026);
         }
     }
 
@@ -945,7 +972,7 @@ impl Core for Asm<'_, Mips> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026);
     }
 
     #[inline(always)]
@@ -954,10 +981,10 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026);
         }
     }
 
@@ -965,7 +992,7 @@ impl Core for Asm<'_, Mips> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026);
     }
 
     #[inline(always)]
@@ -974,10 +1001,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026);
         }
     }
 
@@ -985,7 +1012,7 @@ impl Core for Asm<'_, Mips> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000026 | (d.n << 5) | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026);
     }
 
     #[inline(always)]
@@ -994,10 +1021,10 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(12);
         if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x38000000 | (d.n << 10) | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x38000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x00010026 | (d.n << 5) | (s.n << 15));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026);
         }
     }
 
@@ -1005,7 +1032,7 @@ impl Core for Asm<'_, Mips> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004);
     }
 
     #[inline(always)]
@@ -1015,7 +1042,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1025,7 +1052,7 @@ impl Core for Asm<'_, Mips> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004);
     }
 
     #[inline(always)]
@@ -1035,7 +1062,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1045,7 +1072,7 @@ impl Core for Asm<'_, Mips> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004);
     }
 
     #[inline(always)]
@@ -1055,7 +1082,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1065,7 +1092,7 @@ impl Core for Asm<'_, Mips> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000004 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004);
     }
 
     #[inline(always)]
@@ -1075,7 +1102,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000000 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1085,7 +1112,7 @@ impl Core for Asm<'_, Mips> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000007 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000007);
     }
 
     #[inline(always)]
@@ -1095,7 +1122,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000003 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000003);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1105,7 +1132,7 @@ impl Core for Asm<'_, Mips> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000006 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000006);
     }
 
     #[inline(always)]
@@ -1115,7 +1142,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000002 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000002);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1125,7 +1152,7 @@ impl Core for Asm<'_, Mips> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000007 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000007);
     }
 
     #[inline(always)]
@@ -1135,7 +1162,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000003 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000003);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1145,7 +1172,7 @@ impl Core for Asm<'_, Mips> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000006 | (d.n << 5) | (s.n << 10) | (t.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000006);
     }
 
     #[inline(always)]
@@ -1155,7 +1182,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x00000002 | (d.n << 5) | (s.n << 10) | ((i as u32 & 0x1f) << 6));
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00000002);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1165,147 +1192,147 @@ impl Core for Asm<'_, Mips> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027);
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027);
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027);
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000027 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027);
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001);
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001);
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001);
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x2c000001 | (d.n << 10) | (s.n << 15));
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001);
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000006 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46000006);
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200006 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46200006);
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000023 | (d.n << 5) | (s.n << 10));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023);
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000007 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46000007);
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200007 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46200007);
     }
 
     #[inline(always)]
@@ -1314,12 +1341,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+            c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
         }
     }
 
@@ -1329,12 +1356,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+            c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
         }
     }
 
@@ -1344,12 +1371,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+            c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
         }
     }
 
@@ -1359,12 +1386,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+            c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
         }
     }
 
@@ -1374,12 +1401,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(8);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x24000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x24000000);
         } else if fits_unsigned(i, 16, 0) {
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x34000000);
         } else {
-            c.cursor.word_big(0x3c000000 | (d.n << 10) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-            c.cursor.word_big(0x34000000 | (d.n << 10) | (d.n << 15) | ((i & 65535_i64) as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c000000);
+            c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | ((i & 65535_i64) as u32 & 0xffff) | 0x34000000);
         }
     }
 
@@ -1388,9 +1415,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i.to_bits());
         c.space(12);
-        c.cursor.word_big(0x3c190000 | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x37390000 | ((i & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44990000 | (d.n << 5));
+        c.cursor.word_big((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c190000);
+        c.cursor.word_big(((i & 65535_i64) as u32 & 0xffff) | 0x37390000);
+        c.cursor.word_big((d.n & 0xf800) | 0x44990000);
     }
 
     #[inline(always)]
@@ -1398,207 +1425,207 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i.to_bits() as i64;
         c.space(24);
-        c.cursor.word_big(0x3c190000 | (((i >> 16_i64) & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x37390000 | ((i & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44990000 | (d.n << 5));
-        c.cursor.word_big(0x3c190000 | ((((i >> 32_i64) >> 16_i64) & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x37390000 | (((i >> 32_i64) & 65535_i64) as u32 & 0xffff));
-        c.cursor.word_big(0x44f90000 | (d.n << 5));
+        c.cursor.word_big((((i >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c190000);
+        c.cursor.word_big(((i & 65535_i64) as u32 & 0xffff) | 0x37390000);
+        c.cursor.word_big((d.n & 0xf800) | 0x44990000);
+        c.cursor.word_big(((((i >> 32_i64) >> 16_i64) & 65535_i64) as u32 & 0xffff) | 0x3c190000);
+        c.cursor.word_big((((i >> 32_i64) & 65535_i64) as u32 & 0xffff) | 0x37390000);
+        c.cursor.word_big((d.n & 0xf800) | 0x44f90000);
     }
 
     #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
-        c.cursor.word_big(0x46800020 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000);
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46800020);
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
-        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000);
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021);
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(32);
-        c.cursor.word_big(0x44809000 | (s.n << 10));
-        c.cursor.word_big(0x04010005 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x44809000);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x04010005);
         c.cursor.word_big(0x468094a1);
         c.cursor.word_big(0x3c1941f0);
-        c.cursor.word_big(0x44800000 | (d.n << 5));
-        c.cursor.word_big(0x44f90000 | (d.n << 5));
-        c.cursor.word_big(0x46209480 | (d.n << 10));
-        c.cursor.word_big(0x46209020 | d.n);
+        c.cursor.word_big((d.n & 0xf800) | 0x44800000);
+        c.cursor.word_big((d.n & 0xf800) | 0x44f90000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x46209480);
+        c.cursor.word_big((d.n & 0x7c0) | 0x46209020);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
-        c.cursor.word_big(0x04010005 | (s.n << 15));
-        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x04010005);
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021);
         c.cursor.word_big(0x3c1941f0);
         c.cursor.word_big(0x44809000);
         c.cursor.word_big(0x44f99000);
-        c.cursor.word_big(0x46320000 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46320000);
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
-        c.cursor.word_big(0x46800020 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000);
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46800020);
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x44800000 | (s.n << 10) | (d.n << 5));
-        c.cursor.word_big(0x46800021 | d.n | (d.n << 5));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000);
+        c.cursor.word_big((d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021);
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x00000025 | (d.n << 5) | (s.n << 15));
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025);
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x4600048d | (s.n << 5));
-        c.cursor.word_big(0x44009000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | 0x4600048d);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x44009000);
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46000021 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46000021);
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x4620048d | (s.n << 5));
-        c.cursor.word_big(0x44009000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | 0x4620048d);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x44009000);
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x46200020 | d.n | (s.n << 5));
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46200020);
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x83200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x83200000);
     }
 
     #[inline(always)]
@@ -1607,11 +1634,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x80000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x80000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x83200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x83200000);
         }
     }
 
@@ -1621,11 +1648,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x83a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x83a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x83200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x83200000);
         }
     }
 
@@ -1633,8 +1660,8 @@ impl Core for Asm<'_, Mips> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x93200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x93200000);
     }
 
     #[inline(always)]
@@ -1643,11 +1670,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x90000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x90000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x93200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x93200000);
         }
     }
 
@@ -1657,11 +1684,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x93a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x93a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x93200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x93200000);
         }
     }
 
@@ -1669,8 +1696,8 @@ impl Core for Asm<'_, Mips> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x87200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x87200000);
     }
 
     #[inline(always)]
@@ -1679,11 +1706,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x84000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x84000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x87200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x87200000);
         }
     }
 
@@ -1693,11 +1720,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x87a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x87a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x87200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x87200000);
         }
     }
 
@@ -1705,8 +1732,8 @@ impl Core for Asm<'_, Mips> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x97200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x97200000);
     }
 
     #[inline(always)]
@@ -1715,11 +1742,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x94000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x94000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x97200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x97200000);
         }
     }
 
@@ -1729,11 +1756,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x97a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x97a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x97200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x97200000);
         }
     }
 
@@ -1741,8 +1768,8 @@ impl Core for Asm<'_, Mips> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x8f200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
     }
 
     #[inline(always)]
@@ -1751,11 +1778,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1765,11 +1792,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8fa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1777,8 +1804,8 @@ impl Core for Asm<'_, Mips> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x8f200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
     }
 
     #[inline(always)]
@@ -1787,11 +1814,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1801,11 +1828,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8fa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1813,8 +1840,8 @@ impl Core for Asm<'_, Mips> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x8f200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
     }
 
     #[inline(always)]
@@ -1823,11 +1850,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1837,11 +1864,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8fa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1849,8 +1876,8 @@ impl Core for Asm<'_, Mips> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x8f200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
     }
 
     #[inline(always)]
@@ -1859,11 +1886,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1873,11 +1900,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8fa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1885,8 +1912,8 @@ impl Core for Asm<'_, Mips> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0x8f200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
     }
 
     #[inline(always)]
@@ -1895,11 +1922,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8c000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x8c000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1909,11 +1936,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x8fa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8fa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8f200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
         }
     }
 
@@ -1921,8 +1948,8 @@ impl Core for Asm<'_, Mips> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xc7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xc7200000);
     }
 
     #[inline(always)]
@@ -1931,11 +1958,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xc4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xc4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xc7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xc7200000);
         }
     }
 
@@ -1945,11 +1972,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xc7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xc7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xc7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xc7200000);
         }
     }
 
@@ -1957,8 +1984,8 @@ impl Core for Asm<'_, Mips> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xd7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xd7200000);
     }
 
     #[inline(always)]
@@ -1967,11 +1994,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xd4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xd4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xd7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xd7200000);
         }
     }
 
@@ -1981,11 +2008,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xd7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xd7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xd7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xd7200000);
         }
     }
 
@@ -1993,8 +2020,8 @@ impl Core for Asm<'_, Mips> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xa3200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
     }
 
     #[inline(always)]
@@ -2003,11 +2030,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa0000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xa3200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
         }
     }
 
@@ -2017,11 +2044,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa3a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa3a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa3200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
         }
     }
 
@@ -2029,8 +2056,8 @@ impl Core for Asm<'_, Mips> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xa3200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
     }
 
     #[inline(always)]
@@ -2039,11 +2066,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa0000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa0000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xa3200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
         }
     }
 
@@ -2053,11 +2080,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa3a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa3a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa3200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
         }
     }
 
@@ -2065,8 +2092,8 @@ impl Core for Asm<'_, Mips> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xa7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
     }
 
     #[inline(always)]
@@ -2075,11 +2102,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xa7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
         }
     }
 
@@ -2089,11 +2116,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
         }
     }
 
@@ -2101,8 +2128,8 @@ impl Core for Asm<'_, Mips> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xa7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
     }
 
     #[inline(always)]
@@ -2111,11 +2138,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xa7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
         }
     }
 
@@ -2125,11 +2152,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xa7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xa7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
         }
     }
 
@@ -2137,8 +2164,8 @@ impl Core for Asm<'_, Mips> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xaf200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
     }
 
     #[inline(always)]
@@ -2147,11 +2174,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xac000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2161,11 +2188,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xafa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2173,8 +2200,8 @@ impl Core for Asm<'_, Mips> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xaf200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
     }
 
     #[inline(always)]
@@ -2183,11 +2210,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xac000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2197,11 +2224,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xafa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2209,8 +2236,8 @@ impl Core for Asm<'_, Mips> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xaf200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
     }
 
     #[inline(always)]
@@ -2219,11 +2246,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xac000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2233,11 +2260,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xafa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2245,8 +2272,8 @@ impl Core for Asm<'_, Mips> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xaf200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
     }
 
     #[inline(always)]
@@ -2255,11 +2282,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xac000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2269,11 +2296,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xafa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2281,8 +2308,8 @@ impl Core for Asm<'_, Mips> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xaf200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
     }
 
     #[inline(always)]
@@ -2291,11 +2318,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xac000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xac000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2305,11 +2332,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xafa00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xafa00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xaf200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
         }
     }
 
@@ -2317,8 +2344,8 @@ impl Core for Asm<'_, Mips> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xe7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xe7200000);
     }
 
     #[inline(always)]
@@ -2327,11 +2354,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xe4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xe4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xe7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xe7200000);
         }
     }
 
@@ -2341,11 +2368,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xe7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xe7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xe7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xe7200000);
         }
     }
 
@@ -2353,8 +2380,8 @@ impl Core for Asm<'_, Mips> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x0000c821 | (s.n << 15) | (t.n << 10));
-        c.cursor.word_big(0xf7200000 | (d.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xf7200000);
     }
 
     #[inline(always)]
@@ -2363,11 +2390,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xf4000000 | (d.n << 10) | (i as u32 & 0xffff) | (s.n << 15));
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xf4000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c821 | (s.n << 15));
-            c.cursor.word_big(0xf7200000 | (d.n << 10));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xf7200000);
         }
     }
 
@@ -2377,11 +2404,11 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(local.offset);
         c.space(16);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0xf7a00000 | (d.n << 10) | (i as u32 & 0xffff));
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xf7a00000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0xf7200000 | (d.n << 10));
+            c.cursor.word_big((d.n & 0x1f0000) | 0xf7200000);
         }
     }
 
@@ -2402,7 +2429,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
     #[inline(always)]
@@ -2412,7 +2439,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
     #[inline(always)]
@@ -2422,7 +2449,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
     #[inline(always)]
@@ -2432,7 +2459,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
     #[inline(always)]
@@ -2442,7 +2469,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x00001025 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
     #[inline(always)]
@@ -2452,7 +2479,7 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x46000006 | (s.n << 5));
+        c.cursor.word_big((s.n & 0xf800) | 0x46000006);
     }
 
     #[inline(always)]
@@ -2462,14 +2489,14 @@ impl Core for Asm<'_, Mips> {
         c.space(8);
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word_big(0x46200006 | (s.n << 5));
+        c.cursor.word_big((s.n & 0xf800) | 0x46200006);
     }
 
     #[inline(always)]
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2481,17 +2508,17 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x04000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2502,7 +2529,7 @@ impl Core for Asm<'_, Mips> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2514,13 +2541,13 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2531,7 +2558,7 @@ impl Core for Asm<'_, Mips> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2543,17 +2570,17 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x04000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2564,7 +2591,7 @@ impl Core for Asm<'_, Mips> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2576,13 +2603,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2593,7 +2620,7 @@ impl Core for Asm<'_, Mips> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2605,13 +2632,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2622,7 +2649,7 @@ impl Core for Asm<'_, Mips> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000034 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000034);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2632,7 +2659,7 @@ impl Core for Asm<'_, Mips> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200034 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200034);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2642,7 +2669,7 @@ impl Core for Asm<'_, Mips> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2654,12 +2681,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x18000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x18000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 10));
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2670,7 +2697,7 @@ impl Core for Asm<'_, Mips> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2682,7 +2709,7 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2692,7 +2719,7 @@ impl Core for Asm<'_, Mips> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2704,12 +2731,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x18000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x18000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 10));
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2720,7 +2747,7 @@ impl Core for Asm<'_, Mips> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2732,7 +2759,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2742,7 +2769,7 @@ impl Core for Asm<'_, Mips> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2754,7 +2781,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2764,7 +2791,7 @@ impl Core for Asm<'_, Mips> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000036 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000036);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2774,7 +2801,7 @@ impl Core for Asm<'_, Mips> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200036 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200036);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2784,7 +2811,7 @@ impl Core for Asm<'_, Mips> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2796,12 +2823,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x1c000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x1c000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 10));
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2812,7 +2839,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2824,7 +2851,7 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2834,7 +2861,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2846,12 +2873,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x1c000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x1c000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0020c82a | (s.n << 10));
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x17200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2862,7 +2889,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2874,7 +2901,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2884,7 +2911,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (t.n << 15) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2896,7 +2923,7 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big(0x0020c82b | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2906,7 +2933,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000034 | (t.n << 5) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000034);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2916,7 +2943,7 @@ impl Core for Asm<'_, Mips> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200034 | (t.n << 5) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200034);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2926,7 +2953,7 @@ impl Core for Asm<'_, Mips> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2938,17 +2965,17 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x04010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2959,7 +2986,7 @@ impl Core for Asm<'_, Mips> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -2971,13 +2998,13 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -2988,7 +3015,7 @@ impl Core for Asm<'_, Mips> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82a | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3000,17 +3027,17 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(20);
         if i == 0_i64 {
-            c.cursor.word_big(0x04010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x04010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x28190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82a | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3021,7 +3048,7 @@ impl Core for Asm<'_, Mips> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3033,13 +3060,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3050,7 +3077,7 @@ impl Core for Asm<'_, Mips> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x0000c82b | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3062,13 +3089,13 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(20);
         if fits_signed(i, 16, 0) {
-            c.cursor.word_big(0x2c190000 | (s.n << 15) | (i as u32 & 0xffff));
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x0001c82b | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
@@ -3079,7 +3106,7 @@ impl Core for Asm<'_, Mips> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000036 | (t.n << 5) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000036);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3089,7 +3116,7 @@ impl Core for Asm<'_, Mips> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200036 | (t.n << 5) | (s.n << 10));
+        c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200036);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3099,7 +3126,7 @@ impl Core for Asm<'_, Mips> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3110,12 +3137,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3125,7 +3152,7 @@ impl Core for Asm<'_, Mips> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3136,12 +3163,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3151,7 +3178,7 @@ impl Core for Asm<'_, Mips> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3162,12 +3189,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3177,7 +3204,7 @@ impl Core for Asm<'_, Mips> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3188,12 +3215,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3203,7 +3230,7 @@ impl Core for Asm<'_, Mips> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x10000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3214,12 +3241,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x10000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x10010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3229,7 +3256,7 @@ impl Core for Asm<'_, Mips> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000032 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3239,7 +3266,7 @@ impl Core for Asm<'_, Mips> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200032 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032);
         c.cursor.word_big(0x45010000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3249,7 +3276,7 @@ impl Core for Asm<'_, Mips> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3260,12 +3287,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3275,7 +3302,7 @@ impl Core for Asm<'_, Mips> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3286,12 +3313,12 @@ impl Core for Asm<'_, Mips> {
         let i = i64::from(i as i32);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3301,7 +3328,7 @@ impl Core for Asm<'_, Mips> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3312,12 +3339,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.long32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3327,7 +3354,7 @@ impl Core for Asm<'_, Mips> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3338,12 +3365,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3353,7 +3380,7 @@ impl Core for Asm<'_, Mips> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x14000000 | (s.n << 15) | (t.n << 10));
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
     }
@@ -3364,12 +3391,12 @@ impl Core for Asm<'_, Mips> {
         let i = c.unsigned32(i);
         c.space(16);
         if i == 0_i64 {
-            c.cursor.word_big(0x14000000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x14010000 | (s.n << 15));
+            c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
             c.refer(c.cursor.back(4), 0, b);
             c.cursor.word_big(0x00000000);
         }
@@ -3379,7 +3406,7 @@ impl Core for Asm<'_, Mips> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46000032 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032);
         c.cursor.word_big(0x45000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3389,7 +3416,7 @@ impl Core for Asm<'_, Mips> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x46200032 | (s.n << 5) | (t.n << 10));
+        c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032);
         c.cursor.word_big(0x45000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x00000000);
@@ -3408,7 +3435,7 @@ impl Core for Asm<'_, Mips> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x00000008 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00000008);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3427,7 +3454,7 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         c.links();
         c.space(8);
-        c.cursor.word_big(0x0000f809 | (s.n << 15));
+        c.cursor.word_big((s.n & 0x3e00000) | 0x0000f809);
         c.cursor.word_big(0x00000000);
     }
 

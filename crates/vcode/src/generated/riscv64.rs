@@ -10,6 +10,8 @@ use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg {
     pub(crate) n: u32,
@@ -17,17 +19,28 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 7 }
+        Self { n: number * 0x108080 }
     }
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 7) as u8
+        (self.n >> 7 & 31) as u8
     }
 }
 
@@ -83,6 +96,8 @@ pub const S10: Reg = Reg::new(26);
 pub const S11: Reg = Reg::new(27);
 
 /// A register for floats and doubles.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub(crate) n: u32,
@@ -90,17 +105,28 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 7 }
+        Self { n: number * 0x108080 }
     }
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 7) as u8
+        (self.n >> 7 & 31) as u8
     }
 }
 
@@ -198,7 +224,7 @@ impl Machine for Riscv64 {
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00010113 | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00010113);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(30), i.wrapping_neg());
             c.cursor.word(0x01e10133);
@@ -209,7 +235,7 @@ impl Machine for Riscv64 {
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010113 | ((i as u32 & 0xfff) << 20));
+            c.cursor.word(((i as u32 & 0xfff) << 20) | 0x00010113);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(30), i);
             c.cursor.word(0x01e10133);
@@ -293,13 +319,14 @@ impl Machine for Riscv64 {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00010013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f10033 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x01f10033);
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = u32::from_le_bytes(*site);
         let word = match kind {
@@ -349,26 +376,25 @@ impl Machine for Riscv64 {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 12, 0) {
-        cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+        cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
     } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
         cursor.word(
-            0x00000037
-                | d.n
+            (d.n & 0xf80)
                 | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64) & 1048575_i64)
                     as u32
                     & 0xfffff)
-                    << 12),
+                    << 12)
+                | 0x00000037,
         );
         cursor.word(
-            0x0000001b
-                | d.n
-                | (d.n << 8)
-                | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+            (d.n & 0xf80)
+                | (d.n & 0xf8000)
+                | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                | 0x0000001b,
         );
     } else {
         cursor.word(
-            0x00000037
-                | d.n
+            (d.n & 0xf80)
                 | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -396,12 +422,12 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     >> 12_i64)
                     & 1048575_i64) as u32
                     & 0xfffff)
-                    << 12),
+                    << 12)
+                | 0x00000037,
         );
         cursor.word(
-            0x0000001b
-                | d.n
-                | (d.n << 8)
+            (d.n & 0xf80)
+                | (d.n & 0xf8000)
                 | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -415,13 +441,13 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     ^ 2048_i64)
                     .wrapping_sub(2048_i64)) as u32
                     & 0xfff)
-                    << 20),
+                    << 20)
+                | 0x0000001b,
         );
-        cursor.word(0x00801013 | d.n | (d.n << 8));
+        cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013);
         cursor.word(
-            0x00000013
-                | d.n
-                | (d.n << 8)
+            (d.n & 0xf80)
+                | (d.n & 0xf8000)
                 | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                     .wrapping_sub(
                         (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -432,25 +458,26 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
                     >> 12_i64)
                     & 255_i64) as u32
                     & 0xfff)
-                    << 20),
+                    << 20)
+                | 0x00000013,
         );
-        cursor.word(0x00c01013 | d.n | (d.n << 8));
+        cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
         cursor.word(
-            0x00000013
-                | d.n
-                | (d.n << 8)
+            (d.n & 0xf80)
+                | (d.n & 0xf8000)
                 | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64) & 4095_i64)
                     ^ 2048_i64)
                     .wrapping_sub(2048_i64)) as u32
                     & 0xfff)
-                    << 20),
+                    << 20)
+                | 0x00000013,
         );
-        cursor.word(0x00c01013 | d.n | (d.n << 8));
+        cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
         cursor.word(
-            0x00000013
-                | d.n
-                | (d.n << 8)
-                | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+            (d.n & 0xf80)
+                | (d.n & 0xf8000)
+                | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                | 0x00000013,
         );
     }
     cursor
@@ -464,7 +491,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000003b);
     }
 
     #[inline(always)]
@@ -473,10 +500,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x0000001b | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x0000001b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f0003b | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f0003b);
         }
     }
 
@@ -484,7 +511,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000003b);
     }
 
     #[inline(always)]
@@ -493,10 +520,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x0000001b | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x0000001b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f0003b | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f0003b);
         }
     }
 
@@ -504,7 +531,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033);
     }
 
     #[inline(always)]
@@ -512,10 +539,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033);
         }
     }
 
@@ -523,7 +550,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033);
     }
 
     #[inline(always)]
@@ -532,10 +559,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033);
         }
     }
 
@@ -543,7 +570,7 @@ impl Core for Asm<'_, Riscv64> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033);
     }
 
     #[inline(always)]
@@ -552,10 +579,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033);
         }
     }
 
@@ -563,21 +590,21 @@ impl Core for Asm<'_, Riscv64> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007053);
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02007053);
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003b);
     }
 
     #[inline(always)]
@@ -586,10 +613,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x0000001b | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x0000001b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f0003b | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003b);
         }
     }
 
@@ -597,7 +624,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003b);
     }
 
     #[inline(always)]
@@ -606,10 +633,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x0000001b | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x0000001b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f0003b | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003b);
         }
     }
 
@@ -617,7 +644,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033);
     }
 
     #[inline(always)]
@@ -625,10 +652,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033);
         }
     }
 
@@ -636,7 +663,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033);
     }
 
     #[inline(always)]
@@ -645,10 +672,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033);
         }
     }
 
@@ -656,7 +683,7 @@ impl Core for Asm<'_, Riscv64> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033);
     }
 
     #[inline(always)]
@@ -665,10 +692,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i.wrapping_neg(), 12, 0) {
-            c.cursor.word(0x00000013 | d.n | (s.n << 8) | (((i.wrapping_neg()) as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x41f00033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033);
         }
     }
 
@@ -676,21 +703,21 @@ impl Core for Asm<'_, Riscv64> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x08007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x08007053);
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0a007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007053);
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200003b);
     }
 
     #[inline(always)]
@@ -699,14 +726,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0003b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0003b);
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200003b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200003b);
     }
 
     #[inline(always)]
@@ -715,14 +742,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0003b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0003b);
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02000033);
     }
 
     #[inline(always)]
@@ -730,14 +757,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f00033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f00033);
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02000033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02000033);
     }
 
     #[inline(always)]
@@ -746,28 +773,28 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f00033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f00033);
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x10007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x10007053);
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x12007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x12007053);
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200403b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200403b);
     }
 
     #[inline(always)]
@@ -776,14 +803,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0403b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0403b);
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200503b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200503b);
     }
 
     #[inline(always)]
@@ -792,14 +819,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0503b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0503b);
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02004033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02004033);
     }
 
     #[inline(always)]
@@ -807,14 +834,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f04033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f04033);
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02005033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02005033);
     }
 
     #[inline(always)]
@@ -823,28 +850,28 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f05033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f05033);
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x18007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x18007053);
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x1a007053 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x1a007053);
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200603b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200603b);
     }
 
     #[inline(always)]
@@ -853,14 +880,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0603b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0603b);
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0200703b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200703b);
     }
 
     #[inline(always)]
@@ -869,14 +896,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f0703b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0703b);
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02006033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02006033);
     }
 
     #[inline(always)]
@@ -884,14 +911,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f06033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f06033);
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x02007033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02007033);
     }
 
     #[inline(always)]
@@ -900,14 +927,14 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word(0x03f07033 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f07033);
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033);
     }
 
     #[inline(always)]
@@ -916,10 +943,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00007013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033);
         }
     }
 
@@ -927,7 +954,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033);
     }
 
     #[inline(always)]
@@ -936,10 +963,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00007013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033);
         }
     }
 
@@ -947,7 +974,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033);
     }
 
     #[inline(always)]
@@ -955,10 +982,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00007013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033);
         }
     }
 
@@ -966,7 +993,7 @@ impl Core for Asm<'_, Riscv64> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00007033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033);
     }
 
     #[inline(always)]
@@ -975,10 +1002,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00007013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00007013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f07033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033);
         }
     }
 
@@ -986,7 +1013,7 @@ impl Core for Asm<'_, Riscv64> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033);
     }
 
     #[inline(always)]
@@ -995,10 +1022,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00006013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033);
         }
     }
 
@@ -1006,7 +1033,7 @@ impl Core for Asm<'_, Riscv64> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033);
     }
 
     #[inline(always)]
@@ -1015,10 +1042,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00006013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033);
         }
     }
 
@@ -1026,7 +1053,7 @@ impl Core for Asm<'_, Riscv64> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033);
     }
 
     #[inline(always)]
@@ -1034,10 +1061,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00006013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033);
         }
     }
 
@@ -1045,7 +1072,7 @@ impl Core for Asm<'_, Riscv64> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00006033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033);
     }
 
     #[inline(always)]
@@ -1054,10 +1081,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00006013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00006013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f06033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033);
         }
     }
 
@@ -1065,7 +1092,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033);
     }
 
     #[inline(always)]
@@ -1074,10 +1101,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00004013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033);
         }
     }
 
@@ -1085,7 +1112,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033);
     }
 
     #[inline(always)]
@@ -1094,10 +1121,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00004013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033);
         }
     }
 
@@ -1105,7 +1132,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033);
     }
 
     #[inline(always)]
@@ -1113,10 +1140,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00004013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033);
         }
     }
 
@@ -1124,7 +1151,7 @@ impl Core for Asm<'_, Riscv64> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00004033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033);
     }
 
     #[inline(always)]
@@ -1133,10 +1160,10 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004013 | d.n | (s.n << 8) | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00004013);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f04033 | d.n | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033);
         }
     }
 
@@ -1144,7 +1171,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000103b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000103b);
     }
 
     #[inline(always)]
@@ -1154,7 +1181,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000101b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x1f) << 20) | 0x0000101b);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1164,7 +1191,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000103b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000103b);
     }
 
     #[inline(always)]
@@ -1174,7 +1201,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000101b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x1f) << 20) | 0x0000101b);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1184,7 +1211,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00001033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001033);
     }
 
     #[inline(always)]
@@ -1193,7 +1220,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00001013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x3f) << 20) | 0x00001013);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1203,7 +1230,7 @@ impl Core for Asm<'_, Riscv64> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00001033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001033);
     }
 
     #[inline(always)]
@@ -1213,7 +1240,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00001013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x3f) << 20) | 0x00001013);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1223,7 +1250,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000503b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000503b);
     }
 
     #[inline(always)]
@@ -1233,7 +1260,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x4000501b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x1f) << 20) | 0x4000501b);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1243,7 +1270,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000503b | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000503b);
     }
 
     #[inline(always)]
@@ -1253,7 +1280,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word(0x0000501b | d.n | (s.n << 8) | ((i as u32 & 0x1f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x1f) << 20) | 0x0000501b);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1263,7 +1290,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40005033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40005033);
     }
 
     #[inline(always)]
@@ -1272,7 +1299,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x40005013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x3f) << 20) | 0x40005013);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1282,7 +1309,7 @@ impl Core for Asm<'_, Riscv64> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00005033 | d.n | (s.n << 8) | (t.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005033);
     }
 
     #[inline(always)]
@@ -1292,7 +1319,7 @@ impl Core for Asm<'_, Riscv64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word(0x00005013 | d.n | (s.n << 8) | ((i as u32 & 0x3f) << 20));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x3f) << 20) | 0x00005013);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1302,147 +1329,147 @@ impl Core for Asm<'_, Riscv64> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013);
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013);
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013);
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xfff04013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013);
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013);
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013);
     }
 
     #[inline(always)]
     fn notl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013);
     }
 
     #[inline(always)]
     fn notul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00103013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013);
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x20000053 | d.n | (s.n << 8) | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000053);
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x22000053 | d.n | (s.n << 8) | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000053);
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | d.n | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | 0x4000003b);
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x4000003b | d.n | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | 0x4000003b);
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | d.n | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | 0x40000033);
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40000033 | d.n | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | 0x40000033);
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x20001053 | d.n | (s.n << 8) | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20001053);
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x22001053 | d.n | (s.n << 8) | (s.n << 13));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22001053);
     }
 
     #[inline(always)]
@@ -1451,21 +1478,21 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(8);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x0000001b,
             );
         }
     }
@@ -1476,21 +1503,21 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x0000001b,
             );
         }
     }
@@ -1500,26 +1527,25 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x0000001b,
             );
         } else {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1548,12 +1574,12 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1567,13 +1593,13 @@ impl Core for Asm<'_, Riscv64> {
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x0000001b,
             );
-            c.cursor.word(0x00801013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1584,26 +1610,27 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 255_i64) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x00000013,
             );
         }
     }
@@ -1614,26 +1641,25 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x0000001b,
             );
         } else {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1662,12 +1688,12 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1681,13 +1707,13 @@ impl Core for Asm<'_, Riscv64> {
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x0000001b,
             );
-            c.cursor.word(0x00801013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1698,26 +1724,27 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 255_i64) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x00000013,
             );
         }
     }
@@ -1728,26 +1755,25 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(32);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000013 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00000013);
         } else if i == (((i & 4294967295_i64) ^ 2147483648_i64).wrapping_sub(2147483648_i64)) {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x0000001b,
             );
         } else {
             c.cursor.word(
-                0x00000037
-                    | d.n
+                (d.n & 0xf80)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1776,12 +1802,12 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 1048575_i64) as u32
                         & 0xfffff)
-                        << 12),
+                        << 12)
+                    | 0x00000037,
             );
             c.cursor.word(
-                0x0000001b
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | ((((((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1795,13 +1821,13 @@ impl Core for Asm<'_, Riscv64> {
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x0000001b,
             );
-            c.cursor.word(0x00801013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         .wrapping_sub(
                             (((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
@@ -1812,26 +1838,27 @@ impl Core for Asm<'_, Riscv64> {
                         >> 12_i64)
                         & 255_i64) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
                     | (((((((i.wrapping_sub((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)))) >> 12_i64)
                         & 4095_i64)
                         ^ 2048_i64)
                         .wrapping_sub(2048_i64)) as u32
                         & 0xfff)
-                        << 20),
+                        << 20)
+                    | 0x00000013,
             );
-            c.cursor.word(0x00c01013 | d.n | (d.n << 8));
+            c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013);
             c.cursor.word(
-                0x00000013
-                    | d.n
-                    | (d.n << 8)
-                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20),
+                (d.n & 0xf80)
+                    | (d.n & 0xf8000)
+                    | (((((i & 4095_i64) ^ 2048_i64).wrapping_sub(2048_i64)) as u32 & 0xfff) << 20)
+                    | 0x00000013,
             );
         }
     }
@@ -1843,7 +1870,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(8);
         c.cursor.word(0x00000f17);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x000f2007 | d.n);
+        c.cursor.word((d.n & 0xf80) | 0x000f2007);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1854,7 +1881,7 @@ impl Core for Asm<'_, Riscv64> {
         c.space(8);
         c.cursor.word(0x00000f17);
         c.refer(c.cursor.back(4), 0, b);
-        c.cursor.word(0x000f3007 | d.n);
+        c.cursor.word((d.n & 0xf80) | 0x000f3007);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1862,178 +1889,178 @@ impl Core for Asm<'_, Riscv64> {
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0007053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd0007053);
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2000053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd2000053);
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x02001f13 | (s.n << 8));
-        c.cursor.word(0x020f5013 | d.n);
+        c.cursor.word((s.n & 0xf8000) | 0x02001f13);
+        c.cursor.word((d.n & 0xf80) | 0x020f5013);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x02001f13 | (s.n << 8));
-        c.cursor.word(0x020f5013 | d.n);
+        c.cursor.word((s.n & 0xf8000) | 0x02001f13);
+        c.cursor.word((d.n & 0xf80) | 0x020f5013);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0107053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd0107053);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2100053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd2100053);
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001b);
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001b);
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd0207053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd0207053);
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xd2207053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xd2207053);
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001b);
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x0000001b | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001b);
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000013 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013);
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xc0201053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xc0201053);
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x42000053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x42000053);
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0xc2201053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0xc2201053);
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x40107053 | d.n | (s.n << 8));
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x40107053);
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f0003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f0003);
     }
 
     #[inline(always)]
@@ -2042,11 +2069,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00000003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00000003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f0003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f0003);
         }
     }
 
@@ -2056,11 +2083,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00010003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f0003);
         }
     }
 
@@ -2068,8 +2095,8 @@ impl Core for Asm<'_, Riscv64> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f4003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f4003);
     }
 
     #[inline(always)]
@@ -2078,11 +2105,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00004003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00004003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f4003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f4003);
         }
     }
 
@@ -2092,11 +2119,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00014003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00014003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f4003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f4003);
         }
     }
 
@@ -2104,8 +2131,8 @@ impl Core for Asm<'_, Riscv64> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f1003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f1003);
     }
 
     #[inline(always)]
@@ -2114,11 +2141,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00001003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00001003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f1003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f1003);
         }
     }
 
@@ -2128,11 +2155,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00011003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f1003);
         }
     }
 
@@ -2140,8 +2167,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f5003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f5003);
     }
 
     #[inline(always)]
@@ -2150,11 +2177,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00005003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00005003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f5003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f5003);
         }
     }
 
@@ -2164,11 +2191,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00015003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00015003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f5003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f5003);
         }
     }
 
@@ -2176,8 +2203,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f2003);
     }
 
     #[inline(always)]
@@ -2186,11 +2213,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00002003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
         }
     }
 
@@ -2200,11 +2227,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00012003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
         }
     }
 
@@ -2212,8 +2239,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f2003);
     }
 
     #[inline(always)]
@@ -2222,11 +2249,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00002003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
         }
     }
 
@@ -2236,11 +2263,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00012003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
         }
     }
 
@@ -2248,8 +2275,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f3003);
     }
 
     #[inline(always)]
@@ -2258,11 +2285,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2272,11 +2299,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00013003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2284,8 +2311,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f3003);
     }
 
     #[inline(always)]
@@ -2294,11 +2321,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2308,11 +2335,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00013003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2320,8 +2347,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3003 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f3003);
     }
 
     #[inline(always)]
@@ -2330,11 +2357,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003003 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2344,11 +2371,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013003 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00013003);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3003 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
         }
     }
 
@@ -2356,8 +2383,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2007 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f2007);
     }
 
     #[inline(always)]
@@ -2366,11 +2393,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00002007 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00002007);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2007 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f2007);
         }
     }
 
@@ -2380,11 +2407,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012007 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00012007);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2007 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f2007);
         }
     }
 
@@ -2392,8 +2419,8 @@ impl Core for Asm<'_, Riscv64> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3007 | d.n);
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0xf80) | 0x000f3007);
     }
 
     #[inline(always)]
@@ -2402,11 +2429,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00003007 | d.n | ((i as u32 & 0xfff) << 20) | (s.n << 8));
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003007);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3007 | d.n);
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3007);
         }
     }
 
@@ -2416,11 +2443,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013007 | d.n | ((i as u32 & 0xfff) << 20));
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x00013007);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3007 | d.n);
+            c.cursor.word((d.n & 0xf80) | 0x000f3007);
         }
     }
 
@@ -2428,8 +2455,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f0023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
     }
 
     #[inline(always)]
@@ -2439,12 +2466,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00000023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00000023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f0023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
         }
     }
 
@@ -2454,11 +2485,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00010023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
         }
     }
 
@@ -2466,8 +2497,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f0023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
     }
 
     #[inline(always)]
@@ -2477,12 +2508,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00000023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00000023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f0023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
         }
     }
 
@@ -2492,11 +2527,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00010023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00010023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f0023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
         }
     }
 
@@ -2504,8 +2539,8 @@ impl Core for Asm<'_, Riscv64> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f1023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
     }
 
     #[inline(always)]
@@ -2515,12 +2550,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00001023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00001023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f1023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
         }
     }
 
@@ -2530,11 +2569,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00011023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
         }
     }
 
@@ -2542,8 +2581,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f1023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
     }
 
     #[inline(always)]
@@ -2553,12 +2592,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00001023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00001023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f1023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
         }
     }
 
@@ -2568,11 +2611,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00011023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00011023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f1023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
         }
     }
 
@@ -2580,8 +2623,8 @@ impl Core for Asm<'_, Riscv64> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
     }
 
     #[inline(always)]
@@ -2591,12 +2634,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00002023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
         }
     }
 
@@ -2606,11 +2653,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00012023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
         }
     }
 
@@ -2618,8 +2665,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
     }
 
     #[inline(always)]
@@ -2629,12 +2676,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00002023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
         }
     }
 
@@ -2644,11 +2695,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00012023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
         }
     }
 
@@ -2656,8 +2707,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
     }
 
     #[inline(always)]
@@ -2667,12 +2718,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00003023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2682,11 +2737,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00013023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2694,8 +2749,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
     }
 
     #[inline(always)]
@@ -2705,12 +2760,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00003023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2720,11 +2779,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00013023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2732,8 +2791,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3023 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
     }
 
     #[inline(always)]
@@ -2743,12 +2802,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00003023,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2758,11 +2821,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013023 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00013023);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3023 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
         }
     }
 
@@ -2770,8 +2833,8 @@ impl Core for Asm<'_, Riscv64> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f2027 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f2027);
     }
 
     #[inline(always)]
@@ -2781,12 +2844,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00002027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00002027,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f2027 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2027);
         }
     }
 
@@ -2796,11 +2863,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00012027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00012027);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f2027 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2027);
         }
     }
 
@@ -2808,8 +2875,8 @@ impl Core for Asm<'_, Riscv64> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word(0x00000f33 | (s.n << 8) | (t.n << 13));
-        c.cursor.word(0x000f3027 | (d.n << 13));
+        c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+        c.cursor.word((d.n & 0x1f00000) | 0x000f3027);
     }
 
     #[inline(always)]
@@ -2819,12 +2886,16 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         if fits_signed(i, 12, 0) {
             c.cursor.word(
-                0x00003027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | (s.n << 8),
+                (d.n & 0x1f00000)
+                    | (s.n & 0xf8000)
+                    | (((i >> 5) as u32 & 0x7f) << 25)
+                    | ((i as u32 & 0x1f) << 7)
+                    | 0x00003027,
             );
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            c.cursor.word(0x01f00f33 | (s.n << 8));
-            c.cursor.word(0x000f3027 | (d.n << 13));
+            c.cursor.word((s.n & 0xf8000) | 0x01f00f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3027);
         }
     }
 
@@ -2834,11 +2905,11 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(local.offset);
         c.space(40);
         if fits_signed(i, 12, 0) {
-            c.cursor.word(0x00013027 | (d.n << 13) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7));
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x00013027);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word(0x01f10f33);
-            c.cursor.word(0x000f3027 | (d.n << 13));
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3027);
         }
     }
 
@@ -2860,7 +2931,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2875,7 +2946,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2890,7 +2961,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2905,7 +2976,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2920,7 +2991,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x00000513 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2935,7 +3006,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x20000553 | (s.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000553);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2950,7 +3021,7 @@ impl Core for Asm<'_, Riscv64> {
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         } else {
-            c.cursor.word(0x22000553 | (s.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000553);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2961,10 +3032,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -2976,15 +3047,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f04063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f04063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f05463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f05463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -2996,10 +3067,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3012,10 +3083,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3026,10 +3097,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3040,15 +3111,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f04063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f04063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f05463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f05463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3060,10 +3131,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3076,10 +3147,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3090,10 +3161,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3106,10 +3177,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f06063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f07463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3120,11 +3191,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0001f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0001f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3136,11 +3207,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2001f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2001f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3152,10 +3223,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3167,15 +3238,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fd063 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fd063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fc463 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fc463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3187,10 +3258,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3203,10 +3274,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3217,10 +3288,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3231,15 +3302,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fd063 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fd063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fc463 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fc463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3251,10 +3322,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3267,10 +3338,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3281,10 +3352,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3297,10 +3368,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000ff063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000fe463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3311,11 +3382,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0000f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0000f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3327,11 +3398,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2000f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2000f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3343,10 +3414,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3358,15 +3429,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fc063 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fc063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fd463 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fd463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3378,10 +3449,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3394,10 +3465,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3408,10 +3479,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00004063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00005463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3422,15 +3493,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00004063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x00004063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x000fc063 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fc063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x000fd463 | (s.n << 13));
+                c.cursor.word((s.n & 0x1f00000) | 0x000fd463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3442,10 +3513,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3458,10 +3529,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3472,10 +3543,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00006063 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00007463 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3488,10 +3559,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x000fe063 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x000ff463 | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3502,11 +3573,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0001f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0001f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3518,11 +3589,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2001f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2001f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3534,10 +3605,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3549,15 +3620,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f05063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f05063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f04463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f04463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3569,10 +3640,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3585,10 +3656,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3599,10 +3670,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00005063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00004463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3613,15 +3684,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00005063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00005063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f05063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f05063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f04463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f04463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3633,10 +3704,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3649,10 +3720,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3663,10 +3734,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00007063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00006463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3679,10 +3750,10 @@ impl Core for Asm<'_, Riscv64> {
         c.space(40);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         if c.near(b) {
-            c.cursor.word(0x01f07063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f07063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x01f06463 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3693,11 +3764,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0000f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0000f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3709,11 +3780,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2000f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2000f53 | (t.n << 8) | (s.n << 13));
+            c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3725,10 +3796,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3740,15 +3811,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3760,10 +3831,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3775,15 +3846,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3795,10 +3866,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3809,15 +3880,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3829,10 +3900,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3844,15 +3915,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3864,10 +3935,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00000063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00001463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3879,15 +3950,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00000063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00000063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f00063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f01463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3899,11 +3970,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3915,11 +3986,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f1063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -3931,10 +4002,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3946,15 +4017,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -3966,10 +4037,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -3981,15 +4052,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i64::from(i as i32);
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4001,10 +4072,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4015,15 +4086,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4035,10 +4106,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4050,15 +4121,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4070,10 +4141,10 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(8);
         if c.near(b) {
-            c.cursor.word(0x00001063 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0x00000463 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
         }
@@ -4085,15 +4156,15 @@ impl Core for Asm<'_, Riscv64> {
         let i = i as i64;
         c.space(40);
         if c.near(b) && i == 0_i64 {
-            c.cursor.word(0x00001063 | (s.n << 8));
+            c.cursor.word((s.n & 0xf8000) | 0x00001063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             if c.near(b) {
-                c.cursor.word(0x01f01063 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f01063);
                 c.refer(c.cursor.back(4), 3, b);
             } else {
-                c.cursor.word(0x01f00463 | (s.n << 8));
+                c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
                 c.refer(c.cursor.back(4), 2, b);
             }
@@ -4105,11 +4176,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f0063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa0002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -4121,11 +4192,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.space(12);
         if c.near(b) {
-            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f0063);
             c.refer(c.cursor.back(4), 3, b);
         } else {
-            c.cursor.word(0xa2002f53 | (s.n << 8) | (t.n << 13));
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
             c.refer(c.cursor.back(4), 2, b);
@@ -4144,7 +4215,7 @@ impl Core for Asm<'_, Riscv64> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word(0x00000067 | (s.n << 8));
+        c.cursor.word((s.n & 0xf8000) | 0x00000067);
     }
 
     #[inline(always)]
@@ -4161,7 +4232,7 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.links();
         c.space(4);
-        c.cursor.word(0x000000e7 | (s.n << 8));
+        c.cursor.word((s.n & 0xf8000) | 0x000000e7);
     }
 
     #[inline(always)]

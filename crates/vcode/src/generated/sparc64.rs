@@ -10,6 +10,8 @@ use crate::generated::core::Core;
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg {
     pub(crate) n: u32,
@@ -17,17 +19,28 @@ pub struct Reg {
 
 impl Reg {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x2004001 }
     }
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -77,6 +90,8 @@ pub const S12: Reg = Reg::new(28);
 pub const S13: Reg = Reg::new(29);
 
 /// A register for floats and doubles.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub(crate) n: u32,
@@ -84,17 +99,28 @@ pub struct Float {
 
 impl Float {
     pub(crate) const fn new(number: u32) -> Self {
-        Self { n: number << 0 }
+        Self { n: number * 0x2004001 }
     }
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
-        (self.n >> 0) as u8
+        (self.n >> 0 & 31) as u8
     }
 }
 
@@ -160,7 +186,7 @@ impl Machine for Sparc64 {
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i.wrapping_neg(), 13, 0) {
-            c.cursor.word_big(0x9c03a000 | ((i.wrapping_neg()) as u32 & 0x1fff));
+            c.cursor.word_big(((i.wrapping_neg()) as u32 & 0x1fff) | 0x9c03a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i.wrapping_neg());
             c.cursor.word_big(0x9c038001);
@@ -171,7 +197,7 @@ impl Machine for Sparc64 {
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x9c03a000 | (i as u32 & 0x1fff));
+            c.cursor.word_big((i as u32 & 0x1fff) | 0x9c03a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big(0x9c038001);
@@ -255,13 +281,14 @@ impl Machine for Sparc64 {
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x8003a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x8003a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80038004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0x80038004);
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = u32::from_be_bytes(*site);
         let word = match kind {
@@ -303,17 +330,18 @@ impl Machine for Sparc64 {
 #[inline(never)]
 fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     if fits_signed(i, 13, 0) {
-        cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+        cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
     } else if (i & 4294967295_i64) == i {
-        cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-        cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+        cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
     } else {
-        cursor.word_big(0x01000000 | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-        cursor.word_big(0x80102000 | (d.n << 14) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
-        cursor.word_big(0x81283020 | (d.n << 14) | (d.n << 25));
-        cursor.word_big(0x0b000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff));
-        cursor.word_big(0x8a116000 | ((i & 1023_i64) as u32 & 0x1fff));
-        cursor.word_big(0x80100005 | (d.n << 14) | (d.n << 25));
+        cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+        cursor
+            .word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
+        cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
+        cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
     }
     cursor
 }
@@ -326,7 +354,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000);
     }
 
     #[inline(always)]
@@ -335,10 +363,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004);
         }
     }
 
@@ -346,7 +374,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000);
     }
 
     #[inline(always)]
@@ -355,10 +383,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004);
         }
     }
 
@@ -366,7 +394,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000);
     }
 
     #[inline(always)]
@@ -374,10 +402,10 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004);
         }
     }
 
@@ -385,7 +413,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000);
     }
 
     #[inline(always)]
@@ -394,10 +422,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004);
         }
     }
 
@@ -405,7 +433,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000);
     }
 
     #[inline(always)]
@@ -414,10 +442,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004);
         }
     }
 
@@ -425,21 +453,21 @@ impl Core for Asm<'_, Sparc64> {
     fn addf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00820 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00820);
     }
 
     #[inline(always)]
     fn addd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00840 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00840);
     }
 
     #[inline(always)]
     fn subi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
@@ -448,10 +476,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80202000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80200004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004);
         }
     }
 
@@ -459,7 +487,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
@@ -468,10 +496,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80202000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80200004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004);
         }
     }
 
@@ -479,7 +507,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
@@ -487,10 +515,10 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80202000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80200004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004);
         }
     }
 
@@ -498,7 +526,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
@@ -507,10 +535,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80202000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80200004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004);
         }
     }
 
@@ -518,7 +546,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
@@ -527,10 +555,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80202000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80200004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004);
         }
     }
 
@@ -538,21 +566,21 @@ impl Core for Asm<'_, Sparc64> {
     fn subf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a008a0 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a008a0);
     }
 
     #[inline(always)]
     fn subd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a008c0 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a008c0);
     }
 
     #[inline(always)]
     fn muli(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80480000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000);
     }
 
     #[inline(always)]
@@ -561,14 +589,14 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x80480004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
 
     #[inline(always)]
     fn mulu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80480000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000);
     }
 
     #[inline(always)]
@@ -577,14 +605,14 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x80480004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
 
     #[inline(always)]
     fn mull(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80480000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000);
     }
 
     #[inline(always)]
@@ -592,14 +620,14 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x80480004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
 
     #[inline(always)]
     fn mulul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80480000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000);
     }
 
     #[inline(always)]
@@ -608,30 +636,30 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x80480004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
 
     #[inline(always)]
     fn mulf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00920 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00920);
     }
 
     #[inline(always)]
     fn muld(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00940 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00940);
     }
 
     #[inline(always)]
     fn divi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x83382000 | (s.n << 14));
-        c.cursor.word_big(0x89382000 | (t.n << 14));
-        c.cursor.word_big(0x81684004 | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
+        c.cursor.word_big((t.n & 0x7c000) | 0x89382000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81684004);
     }
 
     #[inline(always)]
@@ -640,18 +668,18 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x83382000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
         c.cursor.word_big(0x89392000);
-        c.cursor.word_big(0x81684004 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81684004);
     }
 
     #[inline(always)]
     fn divu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
-        c.cursor.word_big(0x89302000 | (t.n << 14));
-        c.cursor.word_big(0x80684004 | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
+        c.cursor.word_big((t.n & 0x7c000) | 0x89302000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80684004);
     }
 
     #[inline(always)]
@@ -660,16 +688,16 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0x89312000);
-        c.cursor.word_big(0x80684004 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80684004);
     }
 
     #[inline(always)]
     fn divl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81680000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81680000);
     }
 
     #[inline(always)]
@@ -677,14 +705,14 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x81680004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81680004);
     }
 
     #[inline(always)]
     fn divul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80680000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80680000);
     }
 
     #[inline(always)]
@@ -693,32 +721,32 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x80680004 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80680004);
     }
 
     #[inline(always)]
     fn divf(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a009a0 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a009a0);
     }
 
     #[inline(always)]
     fn divd(&mut self, d: Float, s: Float, t: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a009c0 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a009c0);
     }
 
     #[inline(always)]
     fn modi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(20);
-        c.cursor.word_big(0x83382000 | (s.n << 14));
-        c.cursor.word_big(0x89382000 | (t.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
+        c.cursor.word_big((t.n & 0x7c000) | 0x89382000);
         c.cursor.word_big(0x8b684004);
         c.cursor.word_big(0x8a494004);
-        c.cursor.word_big(0x80204005 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
     }
 
     #[inline(always)]
@@ -727,22 +755,22 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x83382000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
         c.cursor.word_big(0x89392000);
         c.cursor.word_big(0x8b684004);
         c.cursor.word_big(0x8a494004);
-        c.cursor.word_big(0x80204005 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
     }
 
     #[inline(always)]
     fn modu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(20);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
-        c.cursor.word_big(0x89302000 | (t.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
+        c.cursor.word_big((t.n & 0x7c000) | 0x89302000);
         c.cursor.word_big(0x8a684004);
         c.cursor.word_big(0x8a494004);
-        c.cursor.word_big(0x80204005 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
     }
 
     #[inline(always)]
@@ -751,20 +779,20 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0x89312000);
         c.cursor.word_big(0x8a684004);
         c.cursor.word_big(0x8a494004);
-        c.cursor.word_big(0x80204005 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
     }
 
     #[inline(always)]
     fn modl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x83680000 | (s.n << 14) | t.n);
-        c.cursor.word_big(0x82484000 | t.n);
-        c.cursor.word_big(0x80200001 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x83680000);
+        c.cursor.word_big((t.n & 0x1f) | 0x82484000);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001);
     }
 
     #[inline(always)]
@@ -772,18 +800,18 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x83680004 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83680004);
         c.cursor.word_big(0x82484004);
-        c.cursor.word_big(0x80200001 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001);
     }
 
     #[inline(always)]
     fn modul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x82680000 | (s.n << 14) | t.n);
-        c.cursor.word_big(0x82484000 | t.n);
-        c.cursor.word_big(0x80200001 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x82680000);
+        c.cursor.word_big((t.n & 0x1f) | 0x82484000);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001);
     }
 
     #[inline(always)]
@@ -792,16 +820,16 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
-        c.cursor.word_big(0x82680004 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x82680004);
         c.cursor.word_big(0x82484004);
-        c.cursor.word_big(0x80200001 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001);
     }
 
     #[inline(always)]
     fn andi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80080000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000);
     }
 
     #[inline(always)]
@@ -810,10 +838,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80082000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80080004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004);
         }
     }
 
@@ -821,7 +849,7 @@ impl Core for Asm<'_, Sparc64> {
     fn andu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80080000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000);
     }
 
     #[inline(always)]
@@ -830,10 +858,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80082000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80080004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004);
         }
     }
 
@@ -841,7 +869,7 @@ impl Core for Asm<'_, Sparc64> {
     fn andl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80080000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000);
     }
 
     #[inline(always)]
@@ -849,10 +877,10 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80082000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80080004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004);
         }
     }
 
@@ -860,7 +888,7 @@ impl Core for Asm<'_, Sparc64> {
     fn andul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80080000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000);
     }
 
     #[inline(always)]
@@ -869,10 +897,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80082000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80080004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004);
         }
     }
 
@@ -880,7 +908,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000);
     }
 
     #[inline(always)]
@@ -889,10 +917,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80100004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004);
         }
     }
 
@@ -900,7 +928,7 @@ impl Core for Asm<'_, Sparc64> {
     fn oru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000);
     }
 
     #[inline(always)]
@@ -909,10 +937,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80100004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004);
         }
     }
 
@@ -920,7 +948,7 @@ impl Core for Asm<'_, Sparc64> {
     fn orl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000);
     }
 
     #[inline(always)]
@@ -928,10 +956,10 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80100004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004);
         }
     }
 
@@ -939,7 +967,7 @@ impl Core for Asm<'_, Sparc64> {
     fn orul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000);
     }
 
     #[inline(always)]
@@ -948,10 +976,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80100004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004);
         }
     }
 
@@ -959,7 +987,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xori(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80180000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000);
     }
 
     #[inline(always)]
@@ -968,10 +996,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80182000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80180004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004);
         }
     }
 
@@ -979,7 +1007,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xoru(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80180000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000);
     }
 
     #[inline(always)]
@@ -988,10 +1016,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80182000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80180004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004);
         }
     }
 
@@ -999,7 +1027,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xorl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80180000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000);
     }
 
     #[inline(always)]
@@ -1007,10 +1035,10 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80182000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80180004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004);
         }
     }
 
@@ -1018,7 +1046,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xorul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80180000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000);
     }
 
     #[inline(always)]
@@ -1027,10 +1055,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80182000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80180004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004);
         }
     }
 
@@ -1038,7 +1066,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81280000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81280000);
     }
 
     #[inline(always)]
@@ -1048,7 +1076,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x81282000 | (s.n << 14) | (i as u32 & 0x1f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1f) | 0x81282000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1058,7 +1086,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81280000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81280000);
     }
 
     #[inline(always)]
@@ -1068,7 +1096,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x81282000 | (s.n << 14) | (i as u32 & 0x1f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1f) | 0x81282000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1078,7 +1106,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81281000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81281000);
     }
 
     #[inline(always)]
@@ -1087,7 +1115,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word_big(0x81283000 | (s.n << 14) | (i as u32 & 0x3f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x3f) | 0x81283000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1097,7 +1125,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81281000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81281000);
     }
 
     #[inline(always)]
@@ -1107,7 +1135,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word_big(0x81283000 | (s.n << 14) | (i as u32 & 0x3f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x3f) | 0x81283000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1117,7 +1145,7 @@ impl Core for Asm<'_, Sparc64> {
     fn rshi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81380000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81380000);
     }
 
     #[inline(always)]
@@ -1127,7 +1155,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x81382000 | (s.n << 14) | (i as u32 & 0x1f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1f) | 0x81382000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1137,7 +1165,7 @@ impl Core for Asm<'_, Sparc64> {
     fn rshu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81300000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81300000);
     }
 
     #[inline(always)]
@@ -1147,7 +1175,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 32);
         c.space(4);
         if fits_unsigned(i, 5, 0) {
-            c.cursor.word_big(0x81302000 | (s.n << 14) | (i as u32 & 0x1f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1f) | 0x81302000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1157,7 +1185,7 @@ impl Core for Asm<'_, Sparc64> {
     fn rshl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81381000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81381000);
     }
 
     #[inline(always)]
@@ -1166,7 +1194,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word_big(0x81383000 | (s.n << 14) | (i as u32 & 0x3f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x3f) | 0x81383000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1176,7 +1204,7 @@ impl Core for Asm<'_, Sparc64> {
     fn rshul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81301000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81301000);
     }
 
     #[inline(always)]
@@ -1186,7 +1214,7 @@ impl Core for Asm<'_, Sparc64> {
         let i = c.count(i, 64);
         c.space(4);
         if fits_unsigned(i, 6, 0) {
-            c.cursor.word_big(0x81303000 | (s.n << 14) | (i as u32 & 0x3f) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x3f) | 0x81303000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -1196,48 +1224,48 @@ impl Core for Asm<'_, Sparc64> {
     fn comi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80380000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000);
     }
 
     #[inline(always)]
     fn comu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80380000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000);
     }
 
     #[inline(always)]
     fn coml(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80380000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000);
     }
 
     #[inline(always)]
     fn comul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80380000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000);
     }
 
     #[inline(always)]
     fn noti(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(16);
-        c.cursor.word_big(0x89302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x89302000);
         c.cursor.word_big(0x82100000);
         c.cursor.word_big(0x83792401);
-        c.cursor.word_big(0x80104000 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
     }
 
     #[inline(always)]
     fn notu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(16);
-        c.cursor.word_big(0x89302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x89302000);
         c.cursor.word_big(0x82100000);
         c.cursor.word_big(0x83792401);
-        c.cursor.word_big(0x80104000 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
     }
 
     #[inline(always)]
@@ -1245,8 +1273,8 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(12);
         c.cursor.word_big(0x82100000);
-        c.cursor.word_big(0x83782401 | (s.n << 14));
-        c.cursor.word_big(0x80104000 | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83782401);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
     }
 
     #[inline(always)]
@@ -1254,99 +1282,99 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(12);
         c.cursor.word_big(0x82100000);
-        c.cursor.word_big(0x83782401 | (s.n << 14));
-        c.cursor.word_big(0x80104000 | (d.n << 25));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83782401);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
     }
 
     #[inline(always)]
     fn movi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn movu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn movl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn movul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn movp(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn movf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00020 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00020);
     }
 
     #[inline(always)]
     fn movd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a00040 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00040);
     }
 
     #[inline(always)]
     fn negi(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
     fn negu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
     fn negl(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
     fn negul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80200000 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000);
     }
 
     #[inline(always)]
     fn negf(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a000a0 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a000a0);
     }
 
     #[inline(always)]
     fn negd(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a000c0 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a000c0);
     }
 
     #[inline(always)]
@@ -1355,10 +1383,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(8);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
-            c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
         }
     }
 
@@ -1368,10 +1396,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(8);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
-            c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
         }
     }
 
@@ -1380,17 +1408,19 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(24);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
-            c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
-            c.cursor.word_big(0x01000000 | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
-            c.cursor.word_big(0x81283020 | (d.n << 14) | (d.n << 25));
-            c.cursor.word_big(0x0b000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff));
-            c.cursor.word_big(0x8a116000 | ((i & 1023_i64) as u32 & 0x1fff));
-            c.cursor.word_big(0x80100005 | (d.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
+            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
+            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
         }
     }
 
@@ -1400,17 +1430,19 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
-            c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
-            c.cursor.word_big(0x01000000 | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
-            c.cursor.word_big(0x81283020 | (d.n << 14) | (d.n << 25));
-            c.cursor.word_big(0x0b000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff));
-            c.cursor.word_big(0x8a116000 | ((i & 1023_i64) as u32 & 0x1fff));
-            c.cursor.word_big(0x80100005 | (d.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
+            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
+            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
         }
     }
 
@@ -1420,17 +1452,19 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(24);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80102000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
-            c.cursor.word_big(0x01000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | ((i & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
-            c.cursor.word_big(0x01000000 | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | (d.n << 25));
-            c.cursor.word_big(0x80102000 | (d.n << 14) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | (d.n << 25));
-            c.cursor.word_big(0x81283020 | (d.n << 14) | (d.n << 25));
-            c.cursor.word_big(0x0b000000 | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff));
-            c.cursor.word_big(0x8a116000 | ((i & 1023_i64) as u32 & 0x1fff));
-            c.cursor.word_big(0x80100005 | (d.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
+            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
+            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
         }
     }
 
@@ -1443,7 +1477,7 @@ impl Core for Asm<'_, Sparc64> {
         c.cursor.word_big(0x09000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x82004004);
-        c.cursor.word_big(0xc1006000 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc1006000);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1456,7 +1490,7 @@ impl Core for Asm<'_, Sparc64> {
         c.cursor.word_big(0x09000000);
         c.refer(c.cursor.back(4), 0, b);
         c.cursor.word_big(0x82004004);
-        c.cursor.word_big(0xc1186000 | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc1186000);
         c.refer(c.cursor.back(4), 1, b);
     }
 
@@ -1464,193 +1498,193 @@ impl Core for Asm<'_, Sparc64> {
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvi2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81382000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81382000);
     }
 
     #[inline(always)]
     fn cvi2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81382000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81382000);
     }
 
     #[inline(always)]
     fn cvi2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xc023a87f | (s.n << 25));
-        c.cursor.word_big(0xc103a87f | (d.n << 25));
-        c.cursor.word_big(0x81a01880 | d.n | (d.n << 25));
+        c.cursor.word_big((s.n & 0x3e000000) | 0xc023a87f);
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc103a87f);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x81a01880);
     }
 
     #[inline(always)]
     fn cvi2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xc023a87f | (s.n << 25));
-        c.cursor.word_big(0xc103a87f | (d.n << 25));
-        c.cursor.word_big(0x81a01900 | d.n | (d.n << 25));
+        c.cursor.word_big((s.n & 0x3e000000) | 0xc023a87f);
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc103a87f);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x81a01900);
     }
 
     #[inline(always)]
     fn cvu2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvu2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81302000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81302000);
     }
 
     #[inline(always)]
     fn cvu2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81302000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81302000);
     }
 
     #[inline(always)]
     fn cvu2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(16);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0xc273a87f);
         c.cursor.word_big(0xfd1ba87f);
-        c.cursor.word_big(0x81a0109e | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0109e);
     }
 
     #[inline(always)]
     fn cvu2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(16);
-        c.cursor.word_big(0x83302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0xc273a87f);
         c.cursor.word_big(0xfd1ba87f);
-        c.cursor.word_big(0x81a0111e | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0111e);
     }
 
     #[inline(always)]
     fn cvl2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvl2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvl2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvl2f(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xc073a87f | (s.n << 25));
+        c.cursor.word_big((s.n & 0x3e000000) | 0xc073a87f);
         c.cursor.word_big(0xfd1ba87f);
-        c.cursor.word_big(0x81a0109e | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0109e);
     }
 
     #[inline(always)]
     fn cvl2d(&mut self, d: Float, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xc073a87f | (s.n << 25));
+        c.cursor.word_big((s.n & 0x3e000000) | 0xc073a87f);
         c.cursor.word_big(0xfd1ba87f);
-        c.cursor.word_big(0x81a0111e | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0111e);
     }
 
     #[inline(always)]
     fn cvul2i(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvul2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvul2l(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvul2p(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x80100000 | (s.n << 14) | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000);
     }
 
     #[inline(always)]
     fn cvf2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xbda01020 | s.n);
+        c.cursor.word_big((s.n & 0x1f) | 0xbda01020);
         c.cursor.word_big(0xfd3ba87f);
-        c.cursor.word_big(0xc05ba87f | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc05ba87f);
     }
 
     #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a01920 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a01920);
     }
 
     #[inline(always)]
     fn cvd2l(&mut self, d: Reg, s: Float) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0xbda01040 | s.n);
+        c.cursor.word_big((s.n & 0x1f) | 0xbda01040);
         c.cursor.word_big(0xfd3ba87f);
-        c.cursor.word_big(0xc05ba87f | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc05ba87f);
     }
 
     #[inline(always)]
     fn cvd2f(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0x81a018c0 | s.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a018c0);
     }
 
     #[inline(always)]
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0480000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0480000);
     }
 
     #[inline(always)]
@@ -1659,10 +1693,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0482000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0482000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0480004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0480004);
         }
     }
 
@@ -1672,10 +1706,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc04ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc04ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc04b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc04b8004);
         }
     }
 
@@ -1683,7 +1717,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0080000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0080000);
     }
 
     #[inline(always)]
@@ -1692,10 +1726,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0082000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0082000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0080004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0080004);
         }
     }
 
@@ -1705,10 +1739,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc00ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc00ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc00b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc00b8004);
         }
     }
 
@@ -1716,7 +1750,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0500000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0500000);
     }
 
     #[inline(always)]
@@ -1725,10 +1759,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0502000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0502000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0500004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0500004);
         }
     }
 
@@ -1738,10 +1772,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc053a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc053a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0538004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0538004);
         }
     }
 
@@ -1749,7 +1783,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0100000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0100000);
     }
 
     #[inline(always)]
@@ -1758,10 +1792,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0102000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0102000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0100004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0100004);
         }
     }
 
@@ -1771,10 +1805,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc013a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc013a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0138004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0138004);
         }
     }
 
@@ -1782,7 +1816,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0400000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0400000);
     }
 
     #[inline(always)]
@@ -1791,10 +1825,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0402000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0402000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0400004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0400004);
         }
     }
 
@@ -1804,10 +1838,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc043a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc043a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0438004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0438004);
         }
     }
 
@@ -1815,7 +1849,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0000000);
     }
 
     #[inline(always)]
@@ -1824,10 +1858,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0000004);
         }
     }
 
@@ -1837,10 +1871,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc003a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc003a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0038004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0038004);
         }
     }
 
@@ -1848,7 +1882,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0580000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000);
     }
 
     #[inline(always)]
@@ -1857,10 +1891,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0582000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0580004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004);
         }
     }
 
@@ -1870,10 +1904,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc05ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc05b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc05b8004);
         }
     }
 
@@ -1881,7 +1915,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0580000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000);
     }
 
     #[inline(always)]
@@ -1890,10 +1924,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0582000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0580004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004);
         }
     }
 
@@ -1903,10 +1937,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc05ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc05b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc05b8004);
         }
     }
 
@@ -1914,7 +1948,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0580000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000);
     }
 
     #[inline(always)]
@@ -1923,10 +1957,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0582000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0580004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004);
         }
     }
 
@@ -1936,10 +1970,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc05ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc05b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc05b8004);
         }
     }
 
@@ -1947,7 +1981,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc1000000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1000000);
     }
 
     #[inline(always)]
@@ -1956,10 +1990,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc1002000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1002000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1000004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1000004);
         }
     }
 
@@ -1969,10 +2003,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc103a000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc103a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1038004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc1038004);
         }
     }
 
@@ -1980,7 +2014,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc1180000 | (s.n << 14) | t.n | (d.n << 25));
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1180000);
     }
 
     #[inline(always)]
@@ -1989,10 +2023,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc1182000 | (s.n << 14) | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1182000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1180004 | (s.n << 14) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1180004);
         }
     }
 
@@ -2002,10 +2036,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc11ba000 | (i as u32 & 0x1fff) | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc11ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc11b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc11b8004);
         }
     }
 
@@ -2013,7 +2047,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0280000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0280000);
     }
 
     #[inline(always)]
@@ -2022,10 +2056,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0282000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0282000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0280004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0280004);
         }
     }
 
@@ -2035,10 +2069,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc02ba000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc02ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc02b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc02b8004);
         }
     }
 
@@ -2046,7 +2080,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0280000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0280000);
     }
 
     #[inline(always)]
@@ -2055,10 +2089,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0282000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0282000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0280004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0280004);
         }
     }
 
@@ -2068,10 +2102,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc02ba000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc02ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc02b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc02b8004);
         }
     }
 
@@ -2079,7 +2113,7 @@ impl Core for Asm<'_, Sparc64> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0300000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0300000);
     }
 
     #[inline(always)]
@@ -2088,10 +2122,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0302000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0302000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0300004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0300004);
         }
     }
 
@@ -2101,10 +2135,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc033a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc033a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0338004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0338004);
         }
     }
 
@@ -2112,7 +2146,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0300000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0300000);
     }
 
     #[inline(always)]
@@ -2121,10 +2155,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0302000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0302000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0300004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0300004);
         }
     }
 
@@ -2134,10 +2168,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc033a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc033a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0338004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0338004);
         }
     }
 
@@ -2145,7 +2179,7 @@ impl Core for Asm<'_, Sparc64> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0200000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0200000);
     }
 
     #[inline(always)]
@@ -2154,10 +2188,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0202000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0200004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0200004);
         }
     }
 
@@ -2167,10 +2201,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc023a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc023a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0238004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0238004);
         }
     }
 
@@ -2178,7 +2212,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0200000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0200000);
     }
 
     #[inline(always)]
@@ -2187,10 +2221,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0202000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0200004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0200004);
         }
     }
 
@@ -2200,10 +2234,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc023a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc023a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0238004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0238004);
         }
     }
 
@@ -2211,7 +2245,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0700000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000);
     }
 
     #[inline(always)]
@@ -2220,10 +2254,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0702000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0700004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004);
         }
     }
 
@@ -2233,10 +2267,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc073a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0738004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0738004);
         }
     }
 
@@ -2244,7 +2278,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0700000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000);
     }
 
     #[inline(always)]
@@ -2253,10 +2287,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0702000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0700004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004);
         }
     }
 
@@ -2266,10 +2300,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc073a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0738004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0738004);
         }
     }
 
@@ -2277,7 +2311,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc0700000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000);
     }
 
     #[inline(always)]
@@ -2286,10 +2320,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc0702000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0700004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004);
         }
     }
 
@@ -2299,10 +2333,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc073a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc0738004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc0738004);
         }
     }
 
@@ -2310,7 +2344,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc1200000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1200000);
     }
 
     #[inline(always)]
@@ -2319,10 +2353,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc1202000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1202000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1200004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1200004);
         }
     }
 
@@ -2332,10 +2366,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc123a000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc123a000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1238004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc1238004);
         }
     }
 
@@ -2343,7 +2377,7 @@ impl Core for Asm<'_, Sparc64> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
-        c.cursor.word_big(0xc1380000 | (d.n << 25) | (s.n << 14) | t.n);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1380000);
     }
 
     #[inline(always)]
@@ -2352,10 +2386,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc1382000 | (d.n << 25) | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1382000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc1380004 | (d.n << 25) | (s.n << 14));
+            c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1380004);
         }
     }
 
@@ -2365,10 +2399,10 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(local.offset);
         c.space(28);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0xc13ba000 | (d.n << 25) | (i as u32 & 0x1fff));
+            c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc13ba000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0xc13b8004 | (d.n << 25));
+            c.cursor.word_big((d.n & 0x3e000000) | 0xc13b8004);
         }
     }
 
@@ -2389,7 +2423,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x91382000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x91382000);
     }
 
     #[inline(always)]
@@ -2399,7 +2433,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x91302000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x91302000);
     }
 
     #[inline(always)]
@@ -2409,7 +2443,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x90100000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
     #[inline(always)]
@@ -2419,7 +2453,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x90100000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
     #[inline(always)]
@@ -2429,7 +2463,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x90100000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
     #[inline(always)]
@@ -2439,7 +2473,7 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x81a00020 | s.n);
+        c.cursor.word_big((s.n & 0x1f) | 0x81a00020);
     }
 
     #[inline(always)]
@@ -2449,14 +2483,14 @@ impl Core for Asm<'_, Sparc64> {
         c.space(8);
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b);
-        c.cursor.word_big(0x81a00040 | s.n);
+        c.cursor.word_big((s.n & 0x1f) | 0x81a00040);
     }
 
     #[inline(always)]
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x06480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2468,13 +2502,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x06480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x06480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2485,7 +2519,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2497,13 +2531,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2514,7 +2548,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x06680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2525,13 +2559,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x06680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x06680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2542,7 +2576,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2554,13 +2588,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2571,7 +2605,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2583,13 +2617,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2600,7 +2634,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x09480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2610,7 +2644,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x09480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2620,7 +2654,7 @@ impl Core for Asm<'_, Sparc64> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x04480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2632,13 +2666,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x04480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x04480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2649,7 +2683,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2661,13 +2695,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2678,7 +2712,7 @@ impl Core for Asm<'_, Sparc64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x04680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2689,13 +2723,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x04680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x04680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2706,7 +2740,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2718,13 +2752,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2735,7 +2769,7 @@ impl Core for Asm<'_, Sparc64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2747,13 +2781,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2764,7 +2798,7 @@ impl Core for Asm<'_, Sparc64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x1b480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2774,7 +2808,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x1b480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2784,7 +2818,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x14480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2796,13 +2830,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x14480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x14480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2813,7 +2847,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2825,13 +2859,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2842,7 +2876,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x14680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2853,13 +2887,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x14680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x14680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2870,7 +2904,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2882,13 +2916,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2899,7 +2933,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2911,13 +2945,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2928,7 +2962,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x0d480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2938,7 +2972,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x0d480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2948,7 +2982,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x16480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2960,13 +2994,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x16480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x16480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -2977,7 +3011,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -2989,13 +3023,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3006,7 +3040,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x16680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3017,13 +3051,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x16680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x16680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3034,7 +3068,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3046,13 +3080,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3063,7 +3097,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3075,13 +3109,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3092,7 +3126,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x17480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3102,7 +3136,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x17480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3112,7 +3146,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3124,13 +3158,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3141,7 +3175,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3153,13 +3187,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3170,7 +3204,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3181,13 +3215,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3198,7 +3232,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3210,13 +3244,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3227,7 +3261,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3239,13 +3273,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3256,7 +3290,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x13480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3266,7 +3300,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x13480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3276,7 +3310,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3288,13 +3322,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3305,7 +3339,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3317,13 +3351,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i64::from(i as i32);
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12480000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3334,7 +3368,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3345,13 +3379,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3362,7 +3396,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3374,13 +3408,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3391,7 +3425,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x80a00000 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3403,13 +3437,13 @@ impl Core for Asm<'_, Sparc64> {
         let i = i as i64;
         c.space(36);
         if fits_signed(i, 13, 0) {
-            c.cursor.word_big(0x80a02000 | (s.n << 14) | (i as u32 & 0x1fff));
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
-            c.cursor.word_big(0x80a00004 | (s.n << 14));
+            c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
             c.refer(c.cursor.back(4), 2, b);
             c.cursor.word_big(0x01000000);
@@ -3420,7 +3454,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a20 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x03480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3430,7 +3464,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        c.cursor.word_big(0x81a80a40 | (s.n << 14) | t.n);
+        c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x03480000);
         c.refer(c.cursor.back(4), 2, b);
         c.cursor.word_big(0x01000000);
@@ -3449,7 +3483,7 @@ impl Core for Asm<'_, Sparc64> {
     fn jr(&mut self, s: Reg) {
         let c = self;
         c.space(8);
-        c.cursor.word_big(0x81c02000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x81c02000);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3468,7 +3502,7 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.links();
         c.space(8);
-        c.cursor.word_big(0x9fc02000 | (s.n << 14));
+        c.cursor.word_big((s.n & 0x7c000) | 0x9fc02000);
         c.cursor.word_big(0x01000000);
     }
 

@@ -27,10 +27,21 @@ impl Reg {
 }
 
 impl Register for Reg {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Reg; 32] = {
+            let mut all = [Reg::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Reg::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
         ((self.b & 1) << 3 | self.b >> 16) as u8
     }
@@ -81,10 +92,21 @@ impl Float {
 }
 
 impl Register for Float {
+    #[inline(always)]
     fn from_number(number: u8) -> Self {
-        Self::new(u32::from(number))
+        const ALL: [Float; 32] = {
+            let mut all = [Float::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Float::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
     }
 
+    #[inline(always)]
     fn number(self) -> u8 {
         ((self.b & 1) << 3 | self.b >> 16) as u8
     }
@@ -255,6 +277,7 @@ impl Machine for X86_64 {
         }
     }
 
+    #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
         let word = match kind {
             0 => {

@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_AARCH64_H
 #define QUAJECT_VCODE_AARCH64_H
 
-/* A register: its number, shifted as all its fields allow. */
+/* A register: its number, in every place where a word may hold it. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number << 0};
+    v_reg reg = {number * 0x10421u};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 0};
@@ -107,20 +107,20 @@ static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
 
 QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     if (qjv_fits_unsigned(i, 16, 0)) {
-        ip = qjv_word(ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        ip = qjv_word(ip, 0x92800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x92800000u);
     } else if ((i & (INT64_C(4294967295))) == i && qjv_fits_unsigned(i >> 16, 16, 0)) {
-        ip = qjv_word(ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        ip = qjv_word(ip, 0xf2a00000u | d.n | (((uint32_t)(i >> 16) & 0xffffu) << 5));
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)(i >> 16) & 0xffffu) << 5) | 0xf2a00000u);
     } else if (((~i) & (INT64_C(4294967295))) == (~i)) {
-        ip = qjv_word(ip, 0x92800000u | d.n | (((uint32_t)((~i) & 65535) & 0xffffu) << 5));
-        ip = qjv_word(ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)((~i) & 65535) & 0xffffu) << 5) | 0x92800000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
     } else {
-        ip = qjv_word(ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        ip = qjv_word(ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
-        ip = qjv_word(ip, 0xf2c00000u | d.n | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5));
-        ip = qjv_word(ip, 0xf2e00000u | d.n | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5));
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5) | 0xf2c00000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5) | 0xf2e00000u);
     }
     return ip;
 }
@@ -128,7 +128,7 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
 /* Addition. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0b000000u);
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
@@ -136,19 +136,19 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x11000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x11000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x51000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x51000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x0b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0b110000u);
     }
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0b000000u);
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
@@ -156,19 +156,19 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x11000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x11000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x51000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x51000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x0b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0b110000u);
     }
 }
 
 /* Addition. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x8b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000u);
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
@@ -176,19 +176,19 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x91000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd1000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x8b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000u);
     }
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x8b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000u);
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
@@ -196,19 +196,19 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x91000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd1000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x8b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000u);
     }
 }
 
 /* Addition. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x8b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000000u);
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
@@ -216,31 +216,31 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x91000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd1000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x8b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000u);
     }
 }
 
 /* Addition. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e202800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202800u);
 }
 
 /* Addition. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e602800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602800u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4b000000u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
@@ -248,19 +248,19 @@ QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x51000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x51000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x11000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x11000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x4b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4b110000u);
     }
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4b000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4b000000u);
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
@@ -268,19 +268,19 @@ QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x51000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x51000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x11000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x11000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x4b110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4b110000u);
     }
 }
 
 /* Subtraction. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xcb000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000u);
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
@@ -288,19 +288,19 @@ QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xd1000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x91000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xcb110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000u);
     }
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xcb000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000u);
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
@@ -308,19 +308,19 @@ QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xd1000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x91000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xcb110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000u);
     }
 }
 
 /* Subtraction. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xcb000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xcb000000u);
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
@@ -328,31 +328,31 @@ QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd1000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xd1000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x91000000u | d.n | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x91000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xcb110000u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xcb110000u);
     }
 }
 
 /* Subtraction. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e203800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e203800u);
 }
 
 /* Subtraction. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e603800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e603800u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1b007c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1b007c00u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
@@ -360,13 +360,13 @@ QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1b117c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1b007c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1b007c00u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
@@ -374,13 +374,13 @@ QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1b117c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9b007c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b007c00u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
@@ -388,13 +388,13 @@ QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9b117c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9b117c00u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9b007c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b007c00u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
@@ -402,25 +402,25 @@ QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9b117c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9b117c00u);
 }
 
 /* Multiplication, low half. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e200800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e200800u);
 }
 
 /* Multiplication, low half. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muld(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e600800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e600800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac00c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00c00u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
@@ -428,13 +428,13 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1ad10c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10c00u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac00800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
@@ -442,13 +442,13 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1ad10800u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac00c00u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00c00u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
@@ -456,13 +456,13 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9ad10c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad10c00u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac00800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
@@ -470,26 +470,26 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9ad10800u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad10800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e201800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e201800u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e601800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e601800u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1ac00c10u | (s.n << 5) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x1b008200u | d.n | (t.n << 16) | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00c10u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x1b008200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
@@ -497,15 +497,15 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1ad10c10u | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1b118200u | d.n | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1ad10c10u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | 0x1b118200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1ac00810u | (s.n << 5) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x1b008200u | d.n | (t.n << 16) | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac00810u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x1b008200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
@@ -513,15 +513,15 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x1ad10810u | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1b118200u | d.n | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1ad10810u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | 0x1b118200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x9ac00c10u | (s.n << 5) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x9b008200u | d.n | (t.n << 16) | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00c10u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x9b008200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
@@ -529,15 +529,15 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9ad10c10u | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x9b118200u | d.n | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x9ad10c10u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | 0x9b118200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x9ac00810u | (s.n << 5) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x9b008200u | d.n | (t.n << 16) | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac00810u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | (t.n & 0x1f0000) | 0x9b008200u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
@@ -545,14 +545,14 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x9ad10810u | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x9b118200u | d.n | (s.n << 10));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x9ad10810u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x7c00) | 0x9b118200u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0a000000u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
@@ -560,13 +560,13 @@ QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x0a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0a000000u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
@@ -574,13 +574,13 @@ QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x0a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x8a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8a000000u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
@@ -588,13 +588,13 @@ QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x8a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8a110000u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x8a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8a000000u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
@@ -602,13 +602,13 @@ QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x8a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8a110000u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2a000000u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
@@ -616,13 +616,13 @@ QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x2a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2a000000u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
@@ -630,13 +630,13 @@ QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x2a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xaa000000u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
@@ -644,13 +644,13 @@ QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0xaa110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xaa110000u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xaa000000u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
@@ -658,13 +658,13 @@ QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0xaa110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xaa110000u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4a000000u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
@@ -672,13 +672,13 @@ QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x4a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4a000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4a000000u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
@@ -686,13 +686,13 @@ QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0x4a110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xca000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xca000000u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
@@ -700,13 +700,13 @@ QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0xca110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xca110000u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xca000000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xca000000u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
@@ -714,13 +714,13 @@ QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    c->ip = qjv_word(c->ip, 0xca110000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xca110000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac02000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
@@ -729,7 +729,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x53000000u | d.n | (s.n << 5) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 16) | (((uint32_t)((int64_t)((uint64_t)31 - (uint64_t)i)) & 0x1fu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 16) | (((uint32_t)((int64_t)((uint64_t)31 - (uint64_t)i)) & 0x1fu) << 10) | 0x53000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -738,7 +738,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac02000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
@@ -747,7 +747,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x53000000u | d.n | (s.n << 5) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 16) | (((uint32_t)((int64_t)((uint64_t)31 - (uint64_t)i)) & 0x1fu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 16) | (((uint32_t)((int64_t)((uint64_t)31 - (uint64_t)i)) & 0x1fu) << 10) | 0x53000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -756,7 +756,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac02000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
@@ -765,7 +765,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)63 - (uint64_t)i), 6, 0)) {
-        c->ip = qjv_word(c->ip, 0xd3400000u | d.n | (s.n << 5) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 63) & 0x3fu) << 16) | (((uint32_t)((int64_t)((uint64_t)63 - (uint64_t)i)) & 0x3fu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 63) & 0x3fu) << 16) | (((uint32_t)((int64_t)((uint64_t)63 - (uint64_t)i)) & 0x3fu) << 10) | 0xd3400000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -774,7 +774,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac02000u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
@@ -783,7 +783,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)63 - (uint64_t)i), 6, 0)) {
-        c->ip = qjv_word(c->ip, 0xd3400000u | d.n | (s.n << 5) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 63) & 0x3fu) << 16) | (((uint32_t)((int64_t)((uint64_t)63 - (uint64_t)i)) & 0x3fu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 63) & 0x3fu) << 16) | (((uint32_t)((int64_t)((uint64_t)63 - (uint64_t)i)) & 0x3fu) << 10) | 0xd3400000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -792,7 +792,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac02800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02800u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
@@ -801,7 +801,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x13007c00u | d.n | (s.n << 5) | (((uint32_t)i & 0x1fu) << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1fu) << 16) | 0x13007c00u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -810,7 +810,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1ac02400u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02400u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
@@ -819,7 +819,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x53007c00u | d.n | (s.n << 5) | (((uint32_t)i & 0x1fu) << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1fu) << 16) | 0x53007c00u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -828,7 +828,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac02800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02800u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
@@ -837,7 +837,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0x9340fc00u | d.n | (s.n << 5) | (((uint32_t)i & 0x3fu) << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x3fu) << 16) | 0x9340fc00u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -846,7 +846,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9ac02400u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02400u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
@@ -855,7 +855,7 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0xd340fc00u | d.n | (s.n << 5) | (((uint32_t)i & 0x3fu) << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x3fu) << 16) | 0xd340fc00u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -864,131 +864,131 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Bit complement. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_comi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a2003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a2003e0u);
 }
 
 /* Bit complement. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_comu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a2003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a2003e0u);
 }
 
 /* Bit complement. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_coml(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa2003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa2003e0u);
 }
 
 /* Bit complement. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_comul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa2003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa2003e0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_noti(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1a9f17e0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x7100001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1a9f17e0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_notu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1a9f17e0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x7100001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1a9f17e0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_notl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1a9f17e0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xf100001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1a9f17e0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_notul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5));
-    c->ip = qjv_word(c->ip, 0x1a9f17e0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xf100001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1a9f17e0u);
 }
 
 /* Copy. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_movi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Copy. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_movu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Copy. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_movl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Copy. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_movul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Copy. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_movp(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Copy. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_movf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e204000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e204000u);
 }
 
 /* Copy. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_movd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e604000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e604000u);
 }
 
 /* Negation. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_negi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4b0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x4b0003e0u);
 }
 
 /* Negation. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_negu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4b0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x4b0003e0u);
 }
 
 /* Negation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_negl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xcb0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xcb0003e0u);
 }
 
 /* Negation. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_negul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xcb0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xcb0003e0u);
 }
 
 /* Negation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_negf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e214000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e214000u);
 }
 
 /* Negation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e614000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e614000u);
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
@@ -996,12 +996,12 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
     int64_t i = value;
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x12800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x12800000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0x72a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0x72a00000u);
     }
 }
 
@@ -1010,12 +1010,12 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x12800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x12800000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0x72a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0x72a00000u);
     }
 }
 
@@ -1024,20 +1024,20 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x92800000u);
     } else if ((i & (INT64_C(4294967295))) == i && qjv_fits_unsigned(i >> 16, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)(i >> 16) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 16) & 0xffffu) << 5) | 0xf2a00000u);
     } else if (((~i) & (INT64_C(4294967295))) == (~i)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)((~i) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((~i) & 65535) & 0xffffu) << 5) | 0x92800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2c00000u | d.n | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2e00000u | d.n | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5) | 0xf2c00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5) | 0xf2e00000u);
     }
 }
 
@@ -1046,20 +1046,20 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x92800000u);
     } else if ((i & (INT64_C(4294967295))) == i && qjv_fits_unsigned(i >> 16, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)(i >> 16) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 16) & 0xffffu) << 5) | 0xf2a00000u);
     } else if (((~i) & (INT64_C(4294967295))) == (~i)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)((~i) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((~i) & 65535) & 0xffffu) << 5) | 0x92800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2c00000u | d.n | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2e00000u | d.n | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5) | 0xf2c00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5) | 0xf2e00000u);
     }
 }
 
@@ -1068,20 +1068,20 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)i & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
     } else if (qjv_fits_unsigned(~i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)(~i) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(~i) & 0xffffu) << 5) | 0x92800000u);
     } else if ((i & (INT64_C(4294967295))) == i && qjv_fits_unsigned(i >> 16, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)(i >> 16) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 16) & 0xffffu) << 5) | 0xf2a00000u);
     } else if (((~i) & (INT64_C(4294967295))) == (~i)) {
-        c->ip = qjv_word(c->ip, 0x92800000u | d.n | (((uint32_t)((~i) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((~i) & 65535) & 0xffffu) << 5) | 0x92800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x52800000u | d.n | (((uint32_t)(i & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2a00000u | d.n | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2c00000u | d.n | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5));
-        c->ip = qjv_word(c->ip, 0xf2e00000u | d.n | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i & 65535) & 0xffffu) << 5) | 0x52800000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 16) & 65535) & 0xffffu) << 5) | 0xf2a00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 32) & 65535) & 0xffffu) << 5) | 0xf2c00000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((i >> 48) & 65535) & 0xffffu) << 5) | 0xf2e00000u);
     }
 }
 
@@ -1089,7 +1089,7 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1c000000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1c000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
 
@@ -1097,158 +1097,158 @@ QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5c000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x93407c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x93407c00u);
 }
 
 /* Convert an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x93407c00u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x93407c00u);
 }
 
 /* Convert an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e220000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e220000u);
 }
 
 /* Convert an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e620000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e620000u);
 }
 
 /* Convert an unsigned. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an unsigned. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an unsigned. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an unsigned. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e230000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e230000u);
 }
 
 /* Convert an unsigned. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e630000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e630000u);
 }
 
 /* Convert a long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert a long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert a long. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Convert a long. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9e220000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9e220000u);
 }
 
 /* Convert a long. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9e620000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9e620000u);
 }
 
 /* Convert an unsigned long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an unsigned long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x2a0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x2a0003e0u);
 }
 
 /* Convert an unsigned long. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Convert an unsigned long. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xaa0003e0u | d.n | (s.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xaa0003e0u);
 }
 
 /* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9e380000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9e380000u);
 }
 
 /* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e22c000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e22c000u);
 }
 
 /* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x9e780000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9e780000u);
 }
 
 /* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1e624000u | d.n | (s.n << 5));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1e624000u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x38e06800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38e06800u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1256,12 +1256,12 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x39c00000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39c00000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x38c00000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x38c00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38f16800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x38f16800u);
     }
 }
 
@@ -1270,19 +1270,19 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x39c003e0u | d.n | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x39c003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x38c003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x38c003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38f16be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x38f16be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x38606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38606800u);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1290,12 +1290,12 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x39400000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x38400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x38400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x38716800u);
     }
 }
 
@@ -1304,19 +1304,19 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x394003e0u | d.n | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x394003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x384003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x384003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x38716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x78e06800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78e06800u);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1324,12 +1324,12 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x79c00000u | d.n | (s.n << 5) | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79c00000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x78c00000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x78c00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78f16800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x78f16800u);
     }
 }
 
@@ -1338,19 +1338,19 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x79c003e0u | d.n | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79c003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x78c003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x78c003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78f16be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x78f16be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x78606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78606800u);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1358,12 +1358,12 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x79400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x78400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x78400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x78716800u);
     }
 }
 
@@ -1372,19 +1372,19 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x794003e0u | d.n | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x794003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x784003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x784003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x78716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xb8606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800u);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1392,12 +1392,12 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb9400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb8400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800u);
     }
 }
 
@@ -1406,19 +1406,19 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb94003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb94003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb84003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb84003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xb8716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xb8606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800u);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1426,12 +1426,12 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb9400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb8400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800u);
     }
 }
 
@@ -1440,19 +1440,19 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb94003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb94003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb84003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb84003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xb8716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800u);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1460,12 +1460,12 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800u);
     }
 }
 
@@ -1474,19 +1474,19 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf94003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf94003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf84003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf84003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800u);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1494,12 +1494,12 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800u);
     }
 }
 
@@ -1508,19 +1508,19 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf94003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf94003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf84003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf84003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800u);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1528,12 +1528,12 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800u);
     }
 }
 
@@ -1542,19 +1542,19 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf94003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf94003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf84003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf84003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xbc606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xbc606800u);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1562,12 +1562,12 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xbd400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xbc400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xbc400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xbc716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xbc716800u);
     }
 }
 
@@ -1576,19 +1576,19 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xbd4003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd4003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xbc4003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xbc4003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xbc716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xbc716be0u);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfc606800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xfc606800u);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1596,12 +1596,12 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xfd400000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd400000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xfc400000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xfc400000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xfc716800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xfc716800u);
     }
 }
 
@@ -1610,19 +1610,19 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xfd4003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd4003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xfc4003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xfc4003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xfc716be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xfc716be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x38206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1630,12 +1630,12 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x39000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x38000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x38316800u);
     }
 }
 
@@ -1644,19 +1644,19 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x390003e0u | d.n | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x390003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x380003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x380003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x38316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x38206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1664,12 +1664,12 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x39000000u | d.n | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x38000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x38316800u);
     }
 }
 
@@ -1678,19 +1678,19 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x390003e0u | d.n | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x390003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x380003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x380003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x38316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x38316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x78206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800u);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1698,12 +1698,12 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x79000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x78000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x78000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800u);
     }
 }
 
@@ -1712,19 +1712,19 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x790003e0u | d.n | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x790003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x780003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x780003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x78316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x78206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800u);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1732,12 +1732,12 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x79000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x78000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0x78000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800u);
     }
 }
 
@@ -1746,19 +1746,19 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
-        c->ip = qjv_word(c->ip, 0x790003e0u | d.n | (((uint32_t)(i >> 1) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x790003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0x780003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x780003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x78316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x78316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xb8206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800u);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1766,12 +1766,12 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb9000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb8000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800u);
     }
 }
 
@@ -1780,19 +1780,19 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb90003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb90003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb80003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb80003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xb8316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xb8206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800u);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1800,12 +1800,12 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb9000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb8000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800u);
     }
 }
 
@@ -1814,19 +1814,19 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xb90003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb90003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xb80003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb80003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xb8316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xb8316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800u);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1834,12 +1834,12 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800u);
     }
 }
 
@@ -1848,19 +1848,19 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf90003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf90003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf80003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf80003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800u);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1868,12 +1868,12 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800u);
     }
 }
 
@@ -1882,19 +1882,19 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf90003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf90003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf80003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf80003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xf8206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800u);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1902,12 +1902,12 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf9000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf8000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800u);
     }
 }
 
@@ -1916,19 +1916,19 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xf90003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf90003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xf80003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf80003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xf8316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xf8316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xbc206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xbc206800u);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1936,12 +1936,12 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xbd000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xbc000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xbc000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xbc316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xbc316800u);
     }
 }
 
@@ -1950,19 +1950,19 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
-        c->ip = qjv_word(c->ip, 0xbd0003e0u | d.n | (((uint32_t)(i >> 2) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd0003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xbc0003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xbc0003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xbc316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xbc316be0u);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfc206800u | d.n | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xfc206800u);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1970,12 +1970,12 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xfd000000u | d.n | (s.n << 5) | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd000000u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xfc000000u | d.n | (s.n << 5) | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0x1ffu) << 12) | 0xfc000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xfc316800u | d.n | (s.n << 5));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xfc316800u);
     }
 }
 
@@ -1984,12 +1984,12 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
-        c->ip = qjv_word(c->ip, 0xfd0003e0u | d.n | (((uint32_t)(i >> 3) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd0003e0u);
     } else if (qjv_fits_signed(i, 9, 0)) {
-        c->ip = qjv_word(c->ip, 0xfc0003e0u | d.n | (((uint32_t)i & 0x1ffu) << 12));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xfc0003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xfc316be0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xfc316be0u);
     }
 }
 
@@ -2009,7 +2009,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xaa0003e0u | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2023,7 +2023,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xaa0003e0u | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2037,7 +2037,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xaa0003e0u | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2051,7 +2051,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xaa0003e0u | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2065,7 +2065,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xaa0003e0u | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2079,7 +2079,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x1e604000u | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1e604000u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2093,7 +2093,7 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x1e604000u | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1e604000u);
         c->ip = qjv_word(c->ip, 0x14000000u);
         qjv_refer(c, c->ip - 4, 1, b);
     }
@@ -2102,7 +2102,7 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000bu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2112,16 +2112,16 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2130,7 +2130,7 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2140,12 +2140,12 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2154,7 +2154,7 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000bu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2164,16 +2164,16 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2182,7 +2182,7 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2192,12 +2192,12 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2206,7 +2206,7 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2216,12 +2216,12 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2230,7 +2230,7 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000004u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2238,7 +2238,7 @@ QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000004u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2246,7 +2246,7 @@ QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000du);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2256,16 +2256,16 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2274,7 +2274,7 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2284,12 +2284,12 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2298,7 +2298,7 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000du);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2308,16 +2308,16 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2326,7 +2326,7 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2336,12 +2336,12 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2350,7 +2350,7 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2360,12 +2360,12 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2374,7 +2374,7 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000009u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2382,7 +2382,7 @@ QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000009u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2390,7 +2390,7 @@ QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000cu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2400,16 +2400,16 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2418,7 +2418,7 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2428,12 +2428,12 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2442,7 +2442,7 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000cu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2452,16 +2452,16 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2470,7 +2470,7 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2480,12 +2480,12 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2494,7 +2494,7 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2504,12 +2504,12 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2518,7 +2518,7 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x5400000cu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2526,7 +2526,7 @@ QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x5400000cu);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2534,7 +2534,7 @@ QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000au);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2544,16 +2544,16 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2562,7 +2562,7 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2572,12 +2572,12 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2586,7 +2586,7 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000au);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2596,16 +2596,16 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2614,7 +2614,7 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2624,12 +2624,12 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2638,7 +2638,7 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2648,12 +2648,12 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2662,7 +2662,7 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x5400000au);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2670,7 +2670,7 @@ QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x5400000au);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2678,7 +2678,7 @@ QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2688,16 +2688,16 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2706,7 +2706,7 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2716,12 +2716,12 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2730,7 +2730,7 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2740,16 +2740,16 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2758,7 +2758,7 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2768,12 +2768,12 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2782,7 +2782,7 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2792,12 +2792,12 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2806,7 +2806,7 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2814,7 +2814,7 @@ QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000000u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2822,7 +2822,7 @@ QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2832,16 +2832,16 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x3100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2850,7 +2850,7 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x6b00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2860,12 +2860,12 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x7100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x6b11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2874,7 +2874,7 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2884,16 +2884,16 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xb100001fu | (s.n << 5) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2902,7 +2902,7 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2912,12 +2912,12 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2926,7 +2926,7 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0xeb00001fu | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2936,12 +2936,12 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xf100001fu | (s.n << 5) | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0xeb11001fu | (s.n << 5));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
         qjv_refer(c, c->ip - 4, 0, b);
     }
@@ -2950,7 +2950,7 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e202000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2958,7 +2958,7 @@ QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x1e602000u | (s.n << 5) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000001u);
     qjv_refer(c, c->ip - 4, 0, b);
 }
@@ -2973,7 +2973,7 @@ QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
 /* Jump to the address in a register. Operands `s`. */
 QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd61f0000u | (s.n << 5));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xd61f0000u);
 }
 
 /* Jump to a label and link. Operands `b`. */
@@ -2988,7 +2988,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
     qjv_links(c);
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd63f0000u | (s.n << 5));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xd63f0000u);
 }
 
 /* Do nothing. */
@@ -3000,7 +3000,7 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd10003ffu | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (((uint32_t)i & 0xfffu) << 10) | 0xd10003ffu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
         c->ip = qjv_word(c->ip, 0xcb3063ffu);
@@ -3010,7 +3010,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x910003ffu | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (((uint32_t)i & 0xfffu) << 10) | 0x910003ffu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
         c->ip = qjv_word(c->ip, 0x8b3063ffu);
@@ -3025,12 +3025,12 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x910003e0u | d.n | (((uint32_t)i & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x910003e0u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0xd10003e0u | d.n | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd10003e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-        c->ip = qjv_word(c->ip, 0x8b1103e0u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x8b1103e0u);
     }
 }
 

@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_ALPHA_H
 #define QUAJECT_VCODE_ALPHA_H
 
-/* A register: its number, shifted as all its fields allow. */
+/* A register: its number, in every place where a word may hold it. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number << 0};
+    v_reg reg = {number * 0x210001u};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {1, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 0, 21, 20, 19, 18, 17, 16, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {9, 10, 11, 12, 13, 14, 15, 0};
@@ -112,16 +112,16 @@ static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
 
 QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     if (qjv_fits_signed(i, 16, 0)) {
-        ip = qjv_word(ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        ip = qjv_word(ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else if (i == ((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768))))) {
-        ip = qjv_word(ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        ip = qjv_word(ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        ip = qjv_word(ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        ip = qjv_word(ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     } else {
-        ip = qjv_word(ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        ip = qjv_word(ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        ip = qjv_word(ip, 0x48041720u | (d.n << 21) | d.n);
-        ip = qjv_word(ip, 0x24000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        ip = qjv_word(ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        ip = qjv_word(ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        ip = qjv_word(ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        ip = qjv_word(ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720u);
+        ip = qjv_word(ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x24000000u);
+        ip = qjv_word(ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     }
     return ip;
 }
@@ -129,7 +129,7 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
 /* Addition. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000000u);
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
@@ -137,19 +137,19 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001120u | (s.n << 21) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | 0x40001120u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0000u);
     }
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000000u);
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
@@ -157,19 +157,19 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001120u | (s.n << 21) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | 0x40001120u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0000u);
     }
 }
 
 /* Addition. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400u);
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
@@ -177,17 +177,17 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400u);
     }
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400u);
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
@@ -195,17 +195,17 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400u);
     }
 }
 
 /* Addition. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000400u);
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
@@ -213,29 +213,29 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0400u);
     }
 }
 
 /* Addition. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b000u);
 }
 
 /* Addition. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b400u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000120u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000120u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
@@ -243,19 +243,19 @@ QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001120u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001120u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001000u | (s.n << 21) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | 0x40001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0120u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0120u);
     }
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000120u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000120u);
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
@@ -263,19 +263,19 @@ QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001120u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001120u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001000u | (s.n << 21) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffu) << 13) | 0x40001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0120u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0120u);
     }
 }
 
 /* Subtraction. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000520u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520u);
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
@@ -283,17 +283,17 @@ QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0520u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520u);
     }
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000520u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520u);
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
@@ -301,17 +301,17 @@ QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0520u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520u);
     }
 }
 
 /* Subtraction. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000520u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000520u);
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
@@ -319,29 +319,29 @@ QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x20000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0520u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401c0520u);
     }
 }
 
 /* Subtraction. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b020u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b020u);
 }
 
 /* Subtraction. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b420u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b420u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4c000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000000u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
@@ -349,13 +349,13 @@ QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4c1c0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4c000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000000u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
@@ -363,13 +363,13 @@ QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4c1c0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4c000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000400u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
@@ -377,13 +377,13 @@ QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4c1c0400u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0400u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4c000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000400u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
@@ -391,28 +391,28 @@ QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4c1c0400u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0400u);
 }
 
 /* Multiplication, low half. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b040u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b040u);
 }
 
 /* Multiplication, low half. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muld(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b440u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b440u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 48);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
-    c->ip = qjv_word(c->ip, 0x501f0480u | (t.n << 21));
+    c->ip = qjv_word(c->ip, (t.n & 0x3e00000) | 0x501f0480u);
     c->ip = qjv_word(c->ip, 0x5bfef7deu);
     c->ip = qjv_word(c->ip, 0x5be0f7c0u);
     c->ip = qjv_word(c->ip, 0x5bc0b47eu);
@@ -420,7 +420,7 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
@@ -428,7 +428,7 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 68);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
     c->ip = qjv_word(c->ip, 0x539f0480u);
@@ -439,15 +439,15 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 56);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (t.n << 21));
+    c->ip = qjv_word(c->ip, (t.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
     c->ip = qjv_word(c->ip, 0x537f0480u);
@@ -458,7 +458,7 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
@@ -466,7 +466,7 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 76);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
     c->ip = qjv_word(c->ip, 0x4b81f63bu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
@@ -479,7 +479,7 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`. */
@@ -490,8 +490,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xb45e0008u);
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
-    c->ip = qjv_word(c->ip, 0x4400041bu | (t.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x4441081bu);
     c->ip = qjv_word(c->ip, 0xb77e0020u);
@@ -522,7 +522,7 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
@@ -536,7 +536,7 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
     c->ip = qjv_word(c->ip, 0x479c041bu);
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x4441081bu);
     c->ip = qjv_word(c->ip, 0xb77e0020u);
@@ -567,7 +567,7 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`. */
@@ -578,8 +578,8 @@ QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xb45e0008u);
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
-    c->ip = qjv_word(c->ip, 0x4400041bu | (t.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x47ff0403u);
     c->ip = qjv_word(c->ip, 0x209f0040u);
@@ -601,7 +601,7 @@ QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
@@ -615,7 +615,7 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
     c->ip = qjv_word(c->ip, 0x479c041bu);
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x47ff0403u);
     c->ip = qjv_word(c->ip, 0x209f0040u);
@@ -637,28 +637,28 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b060u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b060u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5800b460u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b460u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 52);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
-    c->ip = qjv_word(c->ip, 0x501f0480u | (t.n << 21));
+    c->ip = qjv_word(c->ip, (t.n & 0x3e00000) | 0x501f0480u);
     c->ip = qjv_word(c->ip, 0x5bfef7deu);
     c->ip = qjv_word(c->ip, 0x5be0f7c0u);
     c->ip = qjv_word(c->ip, 0x5bc0b47eu);
@@ -666,8 +666,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x4f60041bu | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x401b0120u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x4f60041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
@@ -675,7 +675,7 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 72);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
     c->ip = qjv_word(c->ip, 0x539f0480u);
@@ -687,15 +687,15 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
     c->ip = qjv_word(c->ip, 0x4f7c041bu);
-    c->ip = qjv_word(c->ip, 0x401b0120u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 60);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (t.n << 21));
+    c->ip = qjv_word(c->ip, (t.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
     c->ip = qjv_word(c->ip, 0x9c1e0000u);
     c->ip = qjv_word(c->ip, 0x537f0480u);
@@ -706,8 +706,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0x8c1e0000u);
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
-    c->ip = qjv_word(c->ip, 0x4f60041bu | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x401b0120u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x4f60041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
@@ -715,7 +715,7 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 80);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
     c->ip = qjv_word(c->ip, 0x4b81f63bu);
     c->ip = qjv_word(c->ip, 0x23defff0u);
@@ -729,7 +729,7 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     c->ip = qjv_word(c->ip, 0x23de0010u);
     c->ip = qjv_word(c->ip, 0x73df0e1bu);
     c->ip = qjv_word(c->ip, 0x4f7c041bu);
-    c->ip = qjv_word(c->ip, 0x401b0120u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401b0120u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
@@ -740,8 +740,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xb45e0008u);
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
-    c->ip = qjv_word(c->ip, 0x4400041bu | (t.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x4442041bu);
     c->ip = qjv_word(c->ip, 0xb77e0020u);
@@ -772,7 +772,7 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
@@ -786,7 +786,7 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
     c->ip = qjv_word(c->ip, 0x479c041bu);
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x4442041bu);
     c->ip = qjv_word(c->ip, 0xb77e0020u);
@@ -817,7 +817,7 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`. */
@@ -828,8 +828,8 @@ QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xb45e0008u);
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
-    c->ip = qjv_word(c->ip, 0x4400041bu | (t.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x47ff0403u);
     c->ip = qjv_word(c->ip, 0x209f0040u);
@@ -851,7 +851,7 @@ QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
@@ -865,7 +865,7 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     c->ip = qjv_word(c->ip, 0xb47e0010u);
     c->ip = qjv_word(c->ip, 0xb49e0018u);
     c->ip = qjv_word(c->ip, 0x479c041bu);
-    c->ip = qjv_word(c->ip, 0x44000402u | (s.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000402u);
     c->ip = qjv_word(c->ip, 0x477b0401u);
     c->ip = qjv_word(c->ip, 0x47ff0403u);
     c->ip = qjv_word(c->ip, 0x209f0040u);
@@ -887,13 +887,13 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     c->ip = qjv_word(c->ip, 0xa47e0010u);
     c->ip = qjv_word(c->ip, 0xa49e0018u);
     c->ip = qjv_word(c->ip, 0x23de0030u);
-    c->ip = qjv_word(c->ip, 0x477b0400u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
@@ -901,17 +901,17 @@ QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000u);
     }
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
@@ -919,17 +919,17 @@ QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000u);
     }
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
@@ -937,17 +937,17 @@ QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000u);
     }
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000000u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000000u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
@@ -955,17 +955,17 @@ QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001000u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0000u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0000u);
     }
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
@@ -973,17 +973,17 @@ QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001400u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400u);
     }
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
@@ -991,17 +991,17 @@ QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001400u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400u);
     }
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
@@ -1009,17 +1009,17 @@ QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001400u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400u);
     }
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000400u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
@@ -1027,17 +1027,17 @@ QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001400u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0400u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0400u);
     }
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000800u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
@@ -1045,17 +1045,17 @@ QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001800u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0800u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800u);
     }
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000800u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
@@ -1063,17 +1063,17 @@ QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001800u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0800u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800u);
     }
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000800u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
@@ -1081,17 +1081,17 @@ QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001800u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0800u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800u);
     }
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000800u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000800u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
@@ -1099,18 +1099,18 @@ QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x44001800u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x441c0800u | (s.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x441c0800u);
     }
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4800073bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4800073bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
@@ -1119,8 +1119,8 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x4800173bu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
-        c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x4800173bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1129,8 +1129,8 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4800073bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4800073bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
@@ -1139,8 +1139,8 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x4800173bu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
-        c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x4800173bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1149,7 +1149,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x48000720u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000720u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
@@ -1158,7 +1158,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x48001720u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x48001720u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1167,7 +1167,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x48000720u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000720u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
@@ -1176,7 +1176,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x48001720u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x48001720u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1185,7 +1185,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x48000780u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000780u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
@@ -1194,7 +1194,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x48001780u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x48001780u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1203,9 +1203,9 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
-    c->ip = qjv_word(c->ip, 0x4b60069bu | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x4b60069bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
@@ -1214,9 +1214,9 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x4b60169bu | (((uint32_t)i & 0xffu) << 13));
-        c->ip = qjv_word(c->ip, 0x437f0000u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+        c->ip = qjv_word(c->ip, (((uint32_t)i & 0xffu) << 13) | 0x4b60169bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x437f0000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1225,7 +1225,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x48000780u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000780u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
@@ -1234,7 +1234,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x48001780u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x48001780u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1243,7 +1243,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x48000680u | (s.n << 21) | (t.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x48000680u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
@@ -1252,7 +1252,7 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x48001680u | (s.n << 21) | (((uint32_t)i & 0xffu) << 13) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x48001680u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -1261,127 +1261,127 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Bit complement. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_comi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x47e00500u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500u);
 }
 
 /* Bit complement. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_comu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x47e00500u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500u);
 }
 
 /* Bit complement. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_coml(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x47e00500u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500u);
 }
 
 /* Bit complement. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_comul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x47e00500u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x47e00500u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_noti(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f05a0u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_notu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f05a0u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_notl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f05a0u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_notul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f05a0u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f05a0u);
 }
 
 /* Copy. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_movi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Copy. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_movu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Copy. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_movl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Copy. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_movul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Copy. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_movp(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Copy. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_movf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
 }
 
 /* Copy. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_movd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
 }
 
 /* Negation. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_negi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x43e00120u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00120u);
 }
 
 /* Negation. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_negu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x43e00120u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00120u);
 }
 
 /* Negation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_negl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x43e00520u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00520u);
 }
 
 /* Negation. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_negul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x43e00520u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x43e00520u);
 }
 
 /* Negation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_negf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000420u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000420u);
 }
 
 /* Negation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000420u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000420u);
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
@@ -1389,11 +1389,11 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x401f0000u | (d.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x401f0000u);
     }
 }
 
@@ -1402,11 +1402,11 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x401f0000u | (d.n << 21) | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x401f0000u);
     }
 }
 
@@ -1415,16 +1415,16 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else if (i == ((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768))))) {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x48041720u | (d.n << 21) | d.n);
-        c->ip = qjv_word(c->ip, 0x24000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x24000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     }
 }
 
@@ -1433,16 +1433,16 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else if (i == ((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768))))) {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x48041720u | (d.n << 21) | d.n);
-        c->ip = qjv_word(c->ip, 0x24000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x24000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     }
 }
 
@@ -1451,16 +1451,16 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201f0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
     } else if (i == ((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768))))) {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     } else {
-        c->ip = qjv_word(c->ip, 0x241f0000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x48041720u | (d.n << 21) | d.n);
-        c->ip = qjv_word(c->ip, 0x24000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
-        c->ip = qjv_word(c->ip, 0x20000000u | (d.n << 21) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | (d.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x241f0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) << 16)) + (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))))) >> 32) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x3e00000) | 0x48041720u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)))) >> 16) & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x24000000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)((int64_t)((uint64_t)((i & 65535) ^ 32768) - (uint64_t)32768)) & 0xffffu) | 0x20000000u);
     }
 }
 
@@ -1471,7 +1471,7 @@ QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     c->ip = qjv_word(c->ip, 0xc3600000u);
     c->ip = qjv_word(c->ip, 0x277b0000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word(c->ip, 0x881b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x881b0000u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
@@ -1482,170 +1482,170 @@ QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     c->ip = qjv_word(c->ip, 0xc3600000u);
     c->ip = qjv_word(c->ip, 0x277b0000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word(c->ip, 0x8c1b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x8c1b0000u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
-    c->ip = qjv_word(c->ip, 0x5bfef780u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef780u);
 }
 
 /* Convert an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
-    c->ip = qjv_word(c->ip, 0x5bfef7c0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef7c0u);
 }
 
 /* Convert an unsigned. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert an unsigned. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4801f620u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4801f620u);
 }
 
 /* Convert an unsigned. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4801f620u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4801f620u);
 }
 
 /* Convert an unsigned. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
-    c->ip = qjv_word(c->ip, 0x5bfef780u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef780u);
 }
 
 /* Convert an unsigned. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word(c->ip, 0x4801f63bu | (s.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
     c->ip = qjv_word(c->ip, 0x537f049eu);
-    c->ip = qjv_word(c->ip, 0x5bfef7c0u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef7c0u);
 }
 
 /* Convert a long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000u);
 }
 
 /* Convert a long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000u);
 }
 
 /* Convert a long. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert a long. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
-    c->ip = qjv_word(c->ip, 0x5bfef780u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef780u);
 }
 
 /* Convert a long. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x501f049eu | (s.n << 21));
-    c->ip = qjv_word(c->ip, 0x5bfef7c0u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef7c0u);
 }
 
 /* Convert an unsigned long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000u);
 }
 
 /* Convert an unsigned long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x401f0000u | (s.n << 21) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x401f0000u);
 }
 
 /* Convert an unsigned long. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert an unsigned long. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
 /* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5be0a5feu | (s.n << 16));
-    c->ip = qjv_word(c->ip, 0x73df0e00u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
 }
 
 /* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5c000400u | (s.n << 21) | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
 }
 
 /* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5be0a5feu | (s.n << 16));
-    c->ip = qjv_word(c->ip, 0x73df0e00u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
 }
 
 /* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x5be0b580u | (s.n << 16) | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x5be0b580u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
     c->ip = qjv_word(c->ip, 0x2b7b0000u);
-    c->ip = qjv_word(c->ip, 0x73fb0000u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0000u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1653,13 +1653,13 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x2b600000u | ((uint32_t)i & 0xffffu) | (s.n << 16));
-        c->ip = qjv_word(c->ip, 0x73fb0000u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x2b600000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
         c->ip = qjv_word(c->ip, 0x2b7b0000u);
-        c->ip = qjv_word(c->ip, 0x73fb0000u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0000u);
     }
 }
 
@@ -1668,21 +1668,21 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x2b7e0000u | ((uint32_t)i & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x73fb0000u | d.n);
+        c->ip = qjv_word(c->ip, ((uint32_t)i & 0xffffu) | 0x2b7e0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
         c->ip = qjv_word(c->ip, 0x2b7b0000u);
-        c->ip = qjv_word(c->ip, 0x73fb0000u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x281b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x281b0000u);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1690,11 +1690,11 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x28000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x28000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x281b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x281b0000u);
     }
 }
 
@@ -1703,20 +1703,20 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x281e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x281e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x281b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x281b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
     c->ip = qjv_word(c->ip, 0x337b0000u);
-    c->ip = qjv_word(c->ip, 0x73fb0020u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0020u);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1724,13 +1724,13 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x33600000u | ((uint32_t)i & 0xffffu) | (s.n << 16));
-        c->ip = qjv_word(c->ip, 0x73fb0020u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x33600000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0020u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
         c->ip = qjv_word(c->ip, 0x337b0000u);
-        c->ip = qjv_word(c->ip, 0x73fb0020u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0020u);
     }
 }
 
@@ -1739,21 +1739,21 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x337e0000u | ((uint32_t)i & 0xffffu));
-        c->ip = qjv_word(c->ip, 0x73fb0020u | d.n);
+        c->ip = qjv_word(c->ip, ((uint32_t)i & 0xffffu) | 0x337e0000u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0020u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
         c->ip = qjv_word(c->ip, 0x337b0000u);
-        c->ip = qjv_word(c->ip, 0x73fb0020u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0020u);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x301b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x301b0000u);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1761,11 +1761,11 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x30000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x301b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x301b0000u);
     }
 }
 
@@ -1774,19 +1774,19 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x301e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x301e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x301b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x301b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1794,11 +1794,11 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa0000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
     }
 }
 
@@ -1807,19 +1807,19 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa01e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa01e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1827,11 +1827,11 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa0000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
     }
 }
 
@@ -1840,19 +1840,19 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa01e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa01e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xa01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa01b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1860,11 +1860,11 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
@@ -1873,19 +1873,19 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1893,11 +1893,11 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
@@ -1906,19 +1906,19 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1926,11 +1926,11 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
@@ -1939,19 +1939,19 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xa41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xa41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xa41b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x881b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x881b0000u);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1959,11 +1959,11 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x88000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x88000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x881b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x881b0000u);
     }
 }
 
@@ -1972,19 +1972,19 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x881e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x881e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x881b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x881b0000u);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x8c1b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x8c1b0000u);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1992,11 +1992,11 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x8c000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x8c1b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x8c1b0000u);
     }
 }
 
@@ -2005,19 +2005,19 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x8c1e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c1e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x8c1b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x8c1b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -2025,11 +2025,11 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x38000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
     }
 }
 
@@ -2038,19 +2038,19 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x381e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x381e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -2058,11 +2058,11 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x38000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
     }
 }
 
@@ -2071,19 +2071,19 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x381e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x381e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x381b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x381b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -2091,11 +2091,11 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x34000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
     }
 }
 
@@ -2104,19 +2104,19 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x341e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x341e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -2124,11 +2124,11 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x34000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
     }
 }
 
@@ -2137,19 +2137,19 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x341e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x341e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x341b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x341b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -2157,11 +2157,11 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb0000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
     }
 }
 
@@ -2170,19 +2170,19 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb01e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xb01e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -2190,11 +2190,11 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb0000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
     }
 }
 
@@ -2203,19 +2203,19 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb01e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xb01e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xb01b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb01b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -2223,11 +2223,11 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
@@ -2236,19 +2236,19 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xb41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -2256,11 +2256,11 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
@@ -2269,19 +2269,19 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xb41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -2289,11 +2289,11 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb4000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
@@ -2302,19 +2302,19 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0xb41e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xb41e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0xb41b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0xb41b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x981b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x981b0000u);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -2322,11 +2322,11 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x98000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x98000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x981b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x981b0000u);
     }
 }
 
@@ -2335,19 +2335,19 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x981e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x981e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x981b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x981b0000u);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x4000041bu | (s.n << 21) | (t.n << 16));
-    c->ip = qjv_word(c->ip, 0x9c1b0000u | (d.n << 21));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4000041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x9c1b0000u);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -2355,11 +2355,11 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x9c000000u | (d.n << 21) | ((uint32_t)i & 0xffffu) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x9c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c041bu | (s.n << 21));
-        c->ip = qjv_word(c->ip, 0x9c1b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c041bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x9c1b0000u);
     }
 }
 
@@ -2368,11 +2368,11 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x9c1e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x9c1e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, 0x43dc041bu);
-        c->ip = qjv_word(c->ip, 0x9c1b0000u | (d.n << 21));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x9c1b0000u);
     }
 }
 
@@ -2392,7 +2392,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2406,7 +2406,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2420,7 +2420,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2434,7 +2434,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2448,7 +2448,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x44000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2462,7 +2462,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x5c000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2476,7 +2476,7 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x5c000400u | (s.n << 21) | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2485,7 +2485,7 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400009bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2495,12 +2495,12 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400019bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c09bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c09bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2509,7 +2509,7 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2519,12 +2519,12 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c03bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2533,7 +2533,7 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400009bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2543,12 +2543,12 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400019bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c09bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c09bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2557,7 +2557,7 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2567,12 +2567,12 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c03bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2581,7 +2581,7 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2591,12 +2591,12 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c03bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2605,7 +2605,7 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4deu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2613,7 +2613,7 @@ QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4deu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2621,7 +2621,7 @@ QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x40000dbbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2631,12 +2631,12 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001dbbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0dbbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c0dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2645,7 +2645,7 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2655,12 +2655,12 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c07bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2669,7 +2669,7 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x40000dbbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2679,12 +2679,12 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001dbbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c0dbbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c0dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2693,7 +2693,7 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2703,12 +2703,12 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c07bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2717,7 +2717,7 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2727,12 +2727,12 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c07bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2741,7 +2741,7 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4feu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2749,7 +2749,7 @@ QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4feu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2757,7 +2757,7 @@ QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400009bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2767,12 +2767,12 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001dbbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438009bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438009bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2781,7 +2781,7 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2791,12 +2791,12 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438003bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2805,7 +2805,7 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400009bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2815,12 +2815,12 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x40001dbbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438009bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438009bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2829,7 +2829,7 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2839,12 +2839,12 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438003bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2853,7 +2853,7 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400003bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2863,12 +2863,12 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400017bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438003bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2877,7 +2877,7 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4deu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2885,7 +2885,7 @@ QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4deu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2893,7 +2893,7 @@ QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x40000dbbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2903,12 +2903,12 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400019bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x43800dbbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x43800dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2917,7 +2917,7 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2927,12 +2927,12 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438007bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2941,7 +2941,7 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x40000dbbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2951,12 +2951,12 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400019bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x43800dbbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x43800dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2965,7 +2965,7 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2975,12 +2975,12 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438007bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2989,7 +2989,7 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400007bbu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -2999,12 +2999,12 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400013bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x438007bbu | (s.n << 16));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3013,7 +3013,7 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4feu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3021,7 +3021,7 @@ QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4feu | (t.n << 21) | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3029,7 +3029,7 @@ QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3039,12 +3039,12 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3053,7 +3053,7 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3063,12 +3063,12 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3077,7 +3077,7 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3087,12 +3087,12 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3101,7 +3101,7 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3111,12 +3111,12 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3125,7 +3125,7 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3135,12 +3135,12 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3149,7 +3149,7 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4beu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3157,7 +3157,7 @@ QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4beu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3165,7 +3165,7 @@ QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3175,12 +3175,12 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3189,7 +3189,7 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3199,12 +3199,12 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3213,7 +3213,7 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3223,12 +3223,12 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3237,7 +3237,7 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3247,12 +3247,12 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3261,7 +3261,7 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x400005bbu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3271,12 +3271,12 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_word(c->ip, 0x400015bbu | (s.n << 21) | (((uint32_t)i & 0xffu) << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x401c05bbu | (s.n << 21));
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3285,7 +3285,7 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4beu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xc7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3293,7 +3293,7 @@ QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x5800b4beu | (s.n << 21) | (t.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xc7c00000u);
     qjv_refer(c, c->ip - 4, 2, b);
 }
@@ -3308,7 +3308,7 @@ QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
 /* Jump to the address in a register. Operands `s`. */
 QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x6be00000u | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x6be00000u);
 }
 
 /* Jump to a label and link. Operands `b`. */
@@ -3323,7 +3323,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
     qjv_links(c);
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x6b404000u | (s.n << 16));
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x6b404000u);
 }
 
 /* Do nothing. */
@@ -3335,7 +3335,7 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x23de0000u | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word(c->ip, ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x23de0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(27), (int64_t)(0 - (uint64_t)i));
         c->ip = qjv_word(c->ip, 0x43db041eu);
@@ -3345,7 +3345,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x23de0000u | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, ((uint32_t)i & 0xffffu) | 0x23de0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(27), i);
         c->ip = qjv_word(c->ip, 0x43db041eu);
@@ -3360,10 +3360,10 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word(c->ip, 0x201e0000u | (d.n << 21) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201e0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
-        c->ip = qjv_word(c->ip, 0x43dc0400u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x43dc0400u);
     }
 }
 

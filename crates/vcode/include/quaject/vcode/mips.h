@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_MIPS_H
 #define QUAJECT_VCODE_MIPS_H
 
-/* A register: its number, shifted as all its fields allow. */
+/* A register: its number, in every place where a word may hold it. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number << 6};
+    v_reg reg = {number * 0x210840u};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 6; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 6 & 31; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 30, 0};
@@ -84,12 +84,12 @@ static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
 
 QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     if (qjv_fits_signed(i, 16, 0)) {
-        ip = qjv_word_big(ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        ip = qjv_word_big(ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        ip = qjv_word_big(ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        ip = qjv_word_big(ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        ip = qjv_word_big(ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        ip = qjv_word_big(ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        ip = qjv_word_big(ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        ip = qjv_word_big(ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
     return ip;
 }
@@ -97,7 +97,7 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
 /* Addition. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000021u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021u);
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
@@ -105,17 +105,17 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010021u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021u);
     }
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000021u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021u);
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
@@ -123,17 +123,17 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010021u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021u);
     }
 }
 
 /* Addition. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000021u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021u);
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
@@ -141,17 +141,17 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010021u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021u);
     }
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000021u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021u);
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
@@ -159,17 +159,17 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010021u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021u);
     }
 }
 
 /* Addition. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000021u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000021u);
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
@@ -177,29 +177,29 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010021u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010021u);
     }
 }
 
 /* Addition. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000000u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000000u);
 }
 
 /* Addition. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200000u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200000u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
@@ -207,17 +207,17 @@ QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010023u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023u);
     }
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
@@ -225,17 +225,17 @@ QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010023u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023u);
     }
 }
 
 /* Subtraction. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
@@ -243,17 +243,17 @@ QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010023u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023u);
     }
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
@@ -261,17 +261,17 @@ QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010023u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023u);
     }
 }
 
 /* Subtraction. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
@@ -279,29 +279,29 @@ QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010023u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010023u);
     }
 }
 
 /* Subtraction. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000001u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000001u);
 }
 
 /* Subtraction. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200001u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200001u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x70000002u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
@@ -309,13 +309,13 @@ QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x70010002u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x70000002u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
@@ -323,13 +323,13 @@ QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x70010002u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x70000002u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
@@ -337,13 +337,13 @@ QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x70010002u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x70000002u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x70000002u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
@@ -351,26 +351,26 @@ QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x70010002u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
 }
 
 /* Multiplication, low half. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000002u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000002u);
 }
 
 /* Multiplication, low half. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muld(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200002u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200002u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001au | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
@@ -378,15 +378,15 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001au | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001bu | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
@@ -394,15 +394,15 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001bu | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001au | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
@@ -410,15 +410,15 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001au | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001bu | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
@@ -426,27 +426,27 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001bu | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000012u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000012u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000003u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000003u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200003u | d.n | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200003u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001au | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
@@ -454,15 +454,15 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001au | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001bu | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
@@ -470,15 +470,15 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001bu | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001au | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
@@ -486,15 +486,15 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001au | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000001bu | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
@@ -502,14 +502,14 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0001001bu | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x00000010u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x00000010u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000024u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
@@ -517,17 +517,17 @@ QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x30000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010024u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024u);
     }
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000024u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
@@ -535,17 +535,17 @@ QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x30000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010024u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024u);
     }
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000024u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
@@ -553,17 +553,17 @@ QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x30000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010024u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024u);
     }
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000024u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000024u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
@@ -571,17 +571,17 @@ QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x30000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010024u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010024u);
     }
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
@@ -589,17 +589,17 @@ QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010025u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025u);
     }
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
@@ -607,17 +607,17 @@ QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010025u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025u);
     }
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
@@ -625,17 +625,17 @@ QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010025u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025u);
     }
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000025u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
@@ -643,17 +643,17 @@ QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010025u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010025u);
     }
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000026u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
@@ -661,17 +661,17 @@ QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x38000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010026u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026u);
     }
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000026u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
@@ -679,17 +679,17 @@ QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x38000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010026u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026u);
     }
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000026u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
@@ -697,17 +697,17 @@ QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x38000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010026u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026u);
     }
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000026u | (d.n << 5) | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000026u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
@@ -715,17 +715,17 @@ QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x38000000u | (d.n << 10) | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x00010026u | (d.n << 5) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00010026u);
     }
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000004u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
@@ -734,7 +734,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000000u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -743,7 +743,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000004u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
@@ -752,7 +752,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000000u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -761,7 +761,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000004u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
@@ -770,7 +770,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000000u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -779,7 +779,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000004u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000004u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
@@ -788,7 +788,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000000u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -797,7 +797,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000007u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000007u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
@@ -806,7 +806,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000003u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000003u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -815,7 +815,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000006u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000006u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
@@ -824,7 +824,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000002u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000002u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -833,7 +833,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000007u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000007u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
@@ -842,7 +842,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000003u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000003u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -851,7 +851,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000006u | (d.n << 5) | (s.n << 10) | (t.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000006u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
@@ -860,7 +860,7 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x00000002u | (d.n << 5) | (s.n << 10) | (((uint32_t)i & 0x1fu) << 6));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)i & 0x1fu) << 6) | 0x00000002u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -869,127 +869,127 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Bit complement. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_comi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000027u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027u);
 }
 
 /* Bit complement. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_comu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000027u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027u);
 }
 
 /* Bit complement. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_coml(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000027u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027u);
 }
 
 /* Bit complement. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_comul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000027u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000027u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_noti(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x2c000001u | (d.n << 10) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_notu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x2c000001u | (d.n << 10) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_notl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x2c000001u | (d.n << 10) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_notul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x2c000001u | (d.n << 10) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x2c000001u);
 }
 
 /* Copy. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_movi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Copy. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_movu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Copy. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_movl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Copy. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_movul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Copy. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_movp(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Copy. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_movf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000006u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46000006u);
 }
 
 /* Copy. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_movd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200006u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46200006u);
 }
 
 /* Negation. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_negi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Negation. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_negu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Negation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_negl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Negation. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_negul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000023u | (d.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000023u);
 }
 
 /* Negation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_negf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000007u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46000007u);
 }
 
 /* Negation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200007u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46200007u);
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
@@ -997,12 +997,12 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
     int64_t i = value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
 }
 
@@ -1011,12 +1011,12 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
 }
 
@@ -1025,12 +1025,12 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
 }
 
@@ -1039,12 +1039,12 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
 }
 
@@ -1053,12 +1053,12 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x24000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
     } else if (qjv_fits_unsigned(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x3c000000u | (d.n << 10) | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-        c->ip = qjv_word_big(c->ip, 0x34000000u | (d.n << 10) | (d.n << 15) | ((uint32_t)(i & 65535) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (d.n & 0x3e00000) | ((uint32_t)(i & 65535) & 0xffffu) | 0x34000000u);
     }
 }
 
@@ -1066,191 +1066,191 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     int64_t i = qjv_float_bits(value);
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x3c190000u | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x37390000u | ((uint32_t)(i & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x44990000u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c190000u);
+    c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 65535) & 0xffffu) | 0x37390000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44990000u);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     int64_t i = (int64_t)qjv_double_bits(value);
     qjv_space(c, 24);
-    c->ip = qjv_word_big(c->ip, 0x3c190000u | ((uint32_t)((i >> 16) & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x37390000u | ((uint32_t)(i & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x44990000u | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x3c190000u | ((uint32_t)(((i >> 32) >> 16) & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x37390000u | ((uint32_t)((i >> 32) & 65535) & 0xffffu));
-    c->ip = qjv_word_big(c->ip, 0x44f90000u | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 16) & 65535) & 0xffffu) | 0x3c190000u);
+    c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 65535) & 0xffffu) | 0x37390000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44990000u);
+    c->ip = qjv_word_big(c->ip, ((uint32_t)(((i >> 32) >> 16) & 65535) & 0xffffu) | 0x3c190000u);
+    c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 32) & 65535) & 0xffffu) | 0x37390000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44f90000u);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (s.n << 10) | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x46800020u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800020u);
 }
 
 /* Convert an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (s.n << 10) | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x46800021u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021u);
 }
 
 /* Convert an unsigned. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 32);
-    c->ip = qjv_word_big(c->ip, 0x44809000u | (s.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x04010005u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x44809000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010005u);
     c->ip = qjv_word_big(c->ip, 0x468094a1u);
     c->ip = qjv_word_big(c->ip, 0x3c1941f0u);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x44f90000u | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x46209480u | (d.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x46209020u | d.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44f90000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x46209480u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | 0x46209020u);
 }
 
 /* Convert an unsigned. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 28);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (s.n << 10) | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x04010005u | (s.n << 15));
-    c->ip = qjv_word_big(c->ip, 0x46800021u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021u);
     c->ip = qjv_word_big(c->ip, 0x3c1941f0u);
     c->ip = qjv_word_big(c->ip, 0x44809000u);
     c->ip = qjv_word_big(c->ip, 0x44f99000u);
-    c->ip = qjv_word_big(c->ip, 0x46320000u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46320000u);
 }
 
 /* Convert a long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert a long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert a long. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert a long. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (s.n << 10) | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x46800020u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800020u);
 }
 
 /* Convert a long. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x44800000u | (s.n << 10) | (d.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x46800021u | d.n | (d.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021u);
 }
 
 /* Convert an unsigned long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned long. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert an unsigned long. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x00000025u | (d.n << 5) | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
 /* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x4600048du | (s.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x44009000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4600048du);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
 }
 
 /* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46000021u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46000021u);
 }
 
 /* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x4620048du | (s.n << 5));
-    c->ip = qjv_word_big(c->ip, 0x44009000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4620048du);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
 }
 
 /* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x46200020u | d.n | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46200020u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x83200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x83200000u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1258,11 +1258,11 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x83200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x83200000u);
     }
 }
 
@@ -1271,19 +1271,19 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x83a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x83a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x83200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x83200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x93200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x93200000u);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1291,11 +1291,11 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x90000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x93200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x93200000u);
     }
 }
 
@@ -1304,19 +1304,19 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x93a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x93a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x93200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x93200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x87200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x87200000u);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1324,11 +1324,11 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x84000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x84000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x87200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x87200000u);
     }
 }
 
@@ -1337,19 +1337,19 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x87a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x87a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x87200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x87200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x97200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x97200000u);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1357,11 +1357,11 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x94000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x94000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x97200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x97200000u);
     }
 }
 
@@ -1370,19 +1370,19 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x97a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x97a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x97200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x97200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1390,11 +1390,11 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8c000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
@@ -1403,19 +1403,19 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8fa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8fa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1423,11 +1423,11 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8c000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
@@ -1436,19 +1436,19 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8fa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8fa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1456,11 +1456,11 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8c000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
@@ -1469,19 +1469,19 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8fa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8fa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1489,11 +1489,11 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8c000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
@@ -1502,19 +1502,19 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8fa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8fa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1522,11 +1522,11 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8c000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
@@ -1535,19 +1535,19 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8fa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8fa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0x8f200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x8f200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xc7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xc7200000u);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1555,11 +1555,11 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xc4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xc7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xc7200000u);
     }
 }
 
@@ -1568,19 +1568,19 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xc7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xc7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xc7200000u);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xd7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xd7200000u);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1588,11 +1588,11 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xd4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xd4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xd7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xd7200000u);
     }
 }
 
@@ -1601,19 +1601,19 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xd7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xd7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xd7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xd7200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1621,11 +1621,11 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa0000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
     }
 }
 
@@ -1634,19 +1634,19 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa3a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa3a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1654,11 +1654,11 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa0000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
     }
 }
 
@@ -1667,19 +1667,19 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa3a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa3a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xa3200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa3200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1687,11 +1687,11 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
     }
 }
 
@@ -1700,19 +1700,19 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1720,11 +1720,11 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
     }
 }
 
@@ -1733,19 +1733,19 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xa7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xa7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xa7200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1753,11 +1753,11 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xac000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
@@ -1766,19 +1766,19 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xafa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xafa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1786,11 +1786,11 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xac000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
@@ -1799,19 +1799,19 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xafa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xafa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1819,11 +1819,11 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xac000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
@@ -1832,19 +1832,19 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xafa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xafa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1852,11 +1852,11 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xac000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
@@ -1865,19 +1865,19 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xafa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xafa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1885,11 +1885,11 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xac000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
@@ -1898,19 +1898,19 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xafa00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xafa00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xaf200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xaf200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xe7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xe7200000u);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1918,11 +1918,11 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xe4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xe4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xe7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xe7200000u);
     }
 }
 
@@ -1931,19 +1931,19 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xe7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xe7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xe7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xe7200000u);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000c821u | (s.n << 15) | (t.n << 10));
-    c->ip = qjv_word_big(c->ip, 0xf7200000u | (d.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xf7200000u);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1951,11 +1951,11 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xf4000000u | (d.n << 10) | ((uint32_t)i & 0xffffu) | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xf4000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c821u | (s.n << 15));
-        c->ip = qjv_word_big(c->ip, 0xf7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c821u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xf7200000u);
     }
 }
 
@@ -1964,11 +1964,11 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xf7a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xf7a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x03a1c821u);
-        c->ip = qjv_word_big(c->ip, 0xf7200000u | (d.n << 10));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0xf7200000u);
     }
 }
 
@@ -1987,7 +1987,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x00001025u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `u`. Operands `s`. */
@@ -1996,7 +1996,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x00001025u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `l`. Operands `s`. */
@@ -2005,7 +2005,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x00001025u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `ul`. Operands `s`. */
@@ -2014,7 +2014,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x00001025u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `p`. Operands `s`. */
@@ -2023,7 +2023,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x00001025u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `f`. Operands `s`. */
@@ -2032,7 +2032,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x46000006u | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46000006u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `d`. Operands `s`. */
@@ -2041,13 +2041,13 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word_big(c->ip, 0x46200006u | (s.n << 5));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46200006u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2058,17 +2058,17 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x04000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x28190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82au | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2078,7 +2078,7 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2089,13 +2089,13 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2105,7 +2105,7 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2116,17 +2116,17 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x04000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x28190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82au | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2136,7 +2136,7 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2147,13 +2147,13 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2163,7 +2163,7 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2174,13 +2174,13 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2190,7 +2190,7 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000034u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2199,7 +2199,7 @@ QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200034u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2208,7 +2208,7 @@ QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2219,12 +2219,12 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x18000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x18000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0020c82au | (s.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2234,7 +2234,7 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2245,7 +2245,7 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2254,7 +2254,7 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2265,12 +2265,12 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x18000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x18000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0020c82au | (s.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2280,7 +2280,7 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2291,7 +2291,7 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2300,7 +2300,7 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2311,7 +2311,7 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2320,7 +2320,7 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000036u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2329,7 +2329,7 @@ QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200036u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2338,7 +2338,7 @@ QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2349,12 +2349,12 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x1c000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x1c000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0020c82au | (s.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2364,7 +2364,7 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2375,7 +2375,7 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2384,7 +2384,7 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2395,12 +2395,12 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x1c000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x1c000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0020c82au | (s.n << 10));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2410,7 +2410,7 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2421,7 +2421,7 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2430,7 +2430,7 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (t.n << 15) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2441,7 +2441,7 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-    c->ip = qjv_word_big(c->ip, 0x0020c82bu | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2450,7 +2450,7 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000034u | (t.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2459,7 +2459,7 @@ QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200034u | (t.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2468,7 +2468,7 @@ QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2479,17 +2479,17 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x04010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x28190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82au | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2499,7 +2499,7 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2510,13 +2510,13 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2526,7 +2526,7 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82au | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2537,17 +2537,17 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x04010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x28190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82au | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2557,7 +2557,7 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2568,13 +2568,13 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2584,7 +2584,7 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x0000c82bu | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2595,13 +2595,13 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x2c190000u | (s.n << 15) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x0001c82bu | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2611,7 +2611,7 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000036u | (t.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2620,7 +2620,7 @@ QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200036u | (t.n << 5) | (s.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2629,7 +2629,7 @@ QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2639,12 +2639,12 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x10010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2653,7 +2653,7 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2663,12 +2663,12 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x10010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2677,7 +2677,7 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2687,12 +2687,12 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x10010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2701,7 +2701,7 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2711,12 +2711,12 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x10010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2725,7 +2725,7 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2735,12 +2735,12 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x10000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x10010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2749,7 +2749,7 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000032u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2758,7 +2758,7 @@ QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200032u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2767,7 +2767,7 @@ QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2777,12 +2777,12 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x14010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2791,7 +2791,7 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2801,12 +2801,12 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x14010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2815,7 +2815,7 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2825,12 +2825,12 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x14010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2839,7 +2839,7 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2849,12 +2849,12 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x14010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2863,7 +2863,7 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
@@ -2873,12 +2873,12 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
     if (i == 0) {
-        c->ip = qjv_word_big(c->ip, 0x14000000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x14010000u | (s.n << 15));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
         qjv_refer(c, c->ip - 4, 0, b);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
@@ -2887,7 +2887,7 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46000032u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032u);
     c->ip = qjv_word_big(c->ip, 0x45000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2896,7 +2896,7 @@ QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x46200032u | (s.n << 5) | (t.n << 10));
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032u);
     c->ip = qjv_word_big(c->ip, 0x45000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -2913,7 +2913,7 @@ QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
 /* Jump to the address in a register. Operands `s`. */
 QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x00000008u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00000008u);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2930,7 +2930,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
     qjv_links(c);
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x0000f809u | (s.n << 15));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0000f809u);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2943,7 +2943,7 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x27bd0000u | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu));
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x27bd0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(25), (int64_t)(0 - (uint64_t)i));
         c->ip = qjv_word_big(c->ip, 0x03b9e821u);
@@ -2953,7 +2953,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x27bd0000u | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0xffffu) | 0x27bd0000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(25), i);
         c->ip = qjv_word_big(c->ip, 0x03b9e821u);
@@ -2968,10 +2968,10 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x27a00000u | (d.n << 10) | ((uint32_t)i & 0xffffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x27a00000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
-        c->ip = qjv_word_big(c->ip, 0x03a10021u | (d.n << 5));
+        c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x03a10021u);
     }
 }
 

@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_RISCV64_H
 #define QUAJECT_VCODE_RISCV64_H
 
-/* A register: its number, shifted as all its fields allow. */
+/* A register: its number, in every place where a word may hold it. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number << 7};
+    v_reg reg = {number * 0x108080u};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 7; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 7 & 31; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0};
@@ -117,19 +117,19 @@ static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
 
 QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     if (qjv_fits_signed(i, 12, 0)) {
-        ip = qjv_word(ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        ip = qjv_word(ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else if (i == ((int64_t)((uint64_t)((i & (INT64_C(4294967295))) ^ (INT64_C(2147483648))) - (uint64_t)(INT64_C(2147483648))))) {
-        ip = qjv_word(ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        ip = qjv_word(ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        ip = qjv_word(ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
-        ip = qjv_word(ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        ip = qjv_word(ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        ip = qjv_word(ip, 0x00801013u | d.n | (d.n << 8));
-        ip = qjv_word(ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20));
-        ip = qjv_word(ip, 0x00c01013u | d.n | (d.n << 8));
-        ip = qjv_word(ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        ip = qjv_word(ip, 0x00c01013u | d.n | (d.n << 8));
-        ip = qjv_word(ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        ip = qjv_word(ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20) | 0x00000013u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        ip = qjv_word(ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
     }
     return ip;
 }
@@ -137,7 +137,7 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
 /* Addition. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000003bu);
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
@@ -145,17 +145,17 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x0000001bu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f0003bu | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f0003bu);
     }
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000003bu);
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
@@ -163,17 +163,17 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x0000001bu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f0003bu | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f0003bu);
     }
 }
 
 /* Addition. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033u);
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
@@ -181,17 +181,17 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033u);
     }
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033u);
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
@@ -199,17 +199,17 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033u);
     }
 }
 
 /* Addition. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000033u);
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
@@ -217,29 +217,29 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f00033u);
     }
 }
 
 /* Addition. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007053u);
 }
 
 /* Addition. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02007053u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4000003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003bu);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
@@ -247,17 +247,17 @@ QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x41f0003bu | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003bu);
     }
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4000003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003bu);
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
@@ -265,17 +265,17 @@ QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x41f0003bu | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003bu);
     }
 }
 
 /* Subtraction. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033u);
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
@@ -283,17 +283,17 @@ QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x41f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033u);
     }
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033u);
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
@@ -301,17 +301,17 @@ QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x41f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033u);
     }
 }
 
 /* Subtraction. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033u);
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
@@ -319,29 +319,29 @@ QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00000013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x41f00033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033u);
     }
 }
 
 /* Subtraction. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x08007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x08007053u);
 }
 
 /* Subtraction. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0a007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007053u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200003bu);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
@@ -349,13 +349,13 @@ QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0003bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0003bu);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200003bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200003bu);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
@@ -363,13 +363,13 @@ QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0003bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0003bu);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02000033u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
@@ -377,13 +377,13 @@ QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f00033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f00033u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02000033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02000033u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
@@ -391,25 +391,25 @@ QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f00033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f00033u);
 }
 
 /* Multiplication, low half. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x10007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x10007053u);
 }
 
 /* Multiplication, low half. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muld(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x12007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x12007053u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200403bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200403bu);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
@@ -417,13 +417,13 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0403bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0403bu);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200503bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200503bu);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
@@ -431,13 +431,13 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0503bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0503bu);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02004033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02004033u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
@@ -445,13 +445,13 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f04033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f04033u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02005033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02005033u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
@@ -459,25 +459,25 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f05033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f05033u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x18007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x18007053u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x1a007053u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x1a007053u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200603bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200603bu);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
@@ -485,13 +485,13 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0603bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0603bu);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0200703bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0200703bu);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
@@ -499,13 +499,13 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f0703bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f0703bu);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02006033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02006033u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
@@ -513,13 +513,13 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f06033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f06033u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x02007033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02007033u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
@@ -527,13 +527,13 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    c->ip = qjv_word(c->ip, 0x03f07033u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f07033u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00007033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
@@ -541,17 +541,17 @@ QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00007013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00007013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f07033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033u);
     }
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00007033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
@@ -559,17 +559,17 @@ QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00007013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00007013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f07033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033u);
     }
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00007033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
@@ -577,17 +577,17 @@ QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00007013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00007013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f07033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033u);
     }
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00007033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007033u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
@@ -595,17 +595,17 @@ QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00007013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00007013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f07033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f07033u);
     }
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00006033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
@@ -613,17 +613,17 @@ QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00006013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00006013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f06033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033u);
     }
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00006033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
@@ -631,17 +631,17 @@ QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00006013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00006013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f06033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033u);
     }
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00006033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
@@ -649,17 +649,17 @@ QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00006013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00006013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f06033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033u);
     }
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00006033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006033u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
@@ -667,17 +667,17 @@ QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00006013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00006013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f06033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f06033u);
     }
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00004033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
@@ -685,17 +685,17 @@ QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00004013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00004013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f04033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033u);
     }
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00004033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
@@ -703,17 +703,17 @@ QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00004013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00004013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f04033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033u);
     }
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00004033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
@@ -721,17 +721,17 @@ QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00004013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00004013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f04033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033u);
     }
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00004033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004033u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
@@ -739,17 +739,17 @@ QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00004013u | d.n | (s.n << 8) | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00004013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f04033u | d.n | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x01f04033u);
     }
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000103bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000103bu);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
@@ -758,7 +758,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000101bu | d.n | (s.n << 8) | (((uint32_t)i & 0x1fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x1fu) << 20) | 0x0000101bu);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -767,7 +767,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000103bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000103bu);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
@@ -776,7 +776,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000101bu | d.n | (s.n << 8) | (((uint32_t)i & 0x1fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x1fu) << 20) | 0x0000101bu);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -785,7 +785,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00001033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001033u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
@@ -794,7 +794,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0x00001013u | d.n | (s.n << 8) | (((uint32_t)i & 0x3fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x3fu) << 20) | 0x00001013u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -803,7 +803,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00001033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001033u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
@@ -812,7 +812,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0x00001013u | d.n | (s.n << 8) | (((uint32_t)i & 0x3fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x3fu) << 20) | 0x00001013u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -821,7 +821,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4000503bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000503bu);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
@@ -830,7 +830,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x4000501bu | d.n | (s.n << 8) | (((uint32_t)i & 0x1fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x1fu) << 20) | 0x4000501bu);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -839,7 +839,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000503bu | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0000503bu);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
@@ -848,7 +848,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word(c->ip, 0x0000501bu | d.n | (s.n << 8) | (((uint32_t)i & 0x1fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x1fu) << 20) | 0x0000501bu);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -857,7 +857,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40005033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40005033u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
@@ -866,7 +866,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0x40005013u | d.n | (s.n << 8) | (((uint32_t)i & 0x3fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x3fu) << 20) | 0x40005013u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -875,7 +875,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00005033u | d.n | (s.n << 8) | (t.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005033u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
@@ -884,7 +884,7 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word(c->ip, 0x00005013u | d.n | (s.n << 8) | (((uint32_t)i & 0x3fu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x3fu) << 20) | 0x00005013u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -893,127 +893,127 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Bit complement. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_comi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfff04013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013u);
 }
 
 /* Bit complement. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_comu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfff04013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013u);
 }
 
 /* Bit complement. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_coml(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfff04013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013u);
 }
 
 /* Bit complement. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_comul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xfff04013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xfff04013u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_noti(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00103013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_notu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00103013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_notl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00103013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_notul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00103013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00103013u);
 }
 
 /* Copy. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_movi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Copy. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_movu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Copy. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_movl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Copy. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_movul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Copy. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_movp(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Copy. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_movf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x20000053u | d.n | (s.n << 8) | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000053u);
 }
 
 /* Copy. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_movd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x22000053u | d.n | (s.n << 8) | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000053u);
 }
 
 /* Negation. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_negi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4000003bu | d.n | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | 0x4000003bu);
 }
 
 /* Negation. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_negu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x4000003bu | d.n | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | 0x4000003bu);
 }
 
 /* Negation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_negl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000033u | d.n | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | 0x40000033u);
 }
 
 /* Negation. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_negul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40000033u | d.n | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | 0x40000033u);
 }
 
 /* Negation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_negf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x20001053u | d.n | (s.n << 8) | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20001053u);
 }
 
 /* Negation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x22001053u | d.n | (s.n << 8) | (s.n << 13));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22001053u);
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
@@ -1021,10 +1021,10 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
     int64_t i = value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     }
 }
 
@@ -1033,10 +1033,10 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     }
 }
 
@@ -1045,19 +1045,19 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else if (i == ((int64_t)((uint64_t)((i & (INT64_C(4294967295))) ^ (INT64_C(2147483648))) - (uint64_t)(INT64_C(2147483648))))) {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00801013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
     }
 }
 
@@ -1066,19 +1066,19 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else if (i == ((int64_t)((uint64_t)((i & (INT64_C(4294967295))) ^ (INT64_C(2147483648))) - (uint64_t)(INT64_C(2147483648))))) {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00801013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
     }
 }
 
@@ -1087,19 +1087,19 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00000013u);
     } else if (i == ((int64_t)((uint64_t)((i & (INT64_C(4294967295))) ^ (INT64_C(2147483648))) - (uint64_t)(INT64_C(2147483648))))) {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000037u | d.n | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12));
-        c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00801013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
-        c->ip = qjv_word(c->ip, 0x00c01013u | d.n | (d.n << 8));
-        c->ip = qjv_word(c->ip, 0x00000013u | d.n | (d.n << 8) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)((((int64_t)((uint64_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) - (uint64_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 1048575) & 0xfffffu) << 12) | 0x00000037u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) >> 8) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x0000001bu);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00801013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((((int64_t)((uint64_t)(((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) - (uint64_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 255) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)(((((int64_t)((uint64_t)i - (uint64_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)))) >> 12) & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | 0x00c01013u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (d.n & 0xf8000) | (((uint32_t)((int64_t)((uint64_t)((i & 4095) ^ 2048) - (uint64_t)2048)) & 0xfffu) << 20) | 0x00000013u);
     }
 }
 
@@ -1109,7 +1109,7 @@ QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     qjv_space(c, 8);
     c->ip = qjv_word(c->ip, 0x00000f17u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word(c->ip, 0x000f2007u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2007u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
@@ -1119,161 +1119,161 @@ QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     qjv_space(c, 8);
     c->ip = qjv_word(c->ip, 0x00000f17u);
     qjv_refer(c, c->ip - 4, 0, b);
-    c->ip = qjv_word(c->ip, 0x000f3007u | d.n);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3007u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd0007053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd0007053u);
 }
 
 /* Convert an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd2000053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd2000053u);
 }
 
 /* Convert an unsigned. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert an unsigned. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x02001f13u | (s.n << 8));
-    c->ip = qjv_word(c->ip, 0x020f5013u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x02001f13u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x020f5013u);
 }
 
 /* Convert an unsigned. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x02001f13u | (s.n << 8));
-    c->ip = qjv_word(c->ip, 0x020f5013u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x02001f13u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x020f5013u);
 }
 
 /* Convert an unsigned. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd0107053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd0107053u);
 }
 
 /* Convert an unsigned. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd2100053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd2100053u);
 }
 
 /* Convert a long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001bu);
 }
 
 /* Convert a long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001bu);
 }
 
 /* Convert a long. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert a long. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd0207053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd0207053u);
 }
 
 /* Convert a long. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xd2207053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xd2207053u);
 }
 
 /* Convert an unsigned long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001bu);
 }
 
 /* Convert an unsigned long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x0000001bu | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0000001bu);
 }
 
 /* Convert an unsigned long. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert an unsigned long. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000013u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x00000013u);
 }
 
 /* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xc0201053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xc0201053u);
 }
 
 /* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x42000053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x42000053u);
 }
 
 /* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0xc2201053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0xc2201053u);
 }
 
 /* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x40107053u | d.n | (s.n << 8));
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x40107053u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f0003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0003u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1281,11 +1281,11 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00000003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f0003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0003u);
     }
 }
 
@@ -1294,19 +1294,19 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00010003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f0003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0003u);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f4003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f4003u);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1314,11 +1314,11 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00004003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00004003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f4003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f4003u);
     }
 }
 
@@ -1327,19 +1327,19 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00014003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00014003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f4003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f4003u);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f1003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f1003u);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1347,11 +1347,11 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00001003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00001003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f1003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f1003u);
     }
 }
 
@@ -1360,19 +1360,19 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00011003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00011003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f1003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f1003u);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f5003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f5003u);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1380,11 +1380,11 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00005003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00005003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f5003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f5003u);
     }
 }
 
@@ -1393,19 +1393,19 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00015003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00015003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f5003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f5003u);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1413,11 +1413,11 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00002003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
     }
 }
 
@@ -1426,19 +1426,19 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00012003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1446,11 +1446,11 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00002003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
     }
 }
 
@@ -1459,19 +1459,19 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00012003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1479,11 +1479,11 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
@@ -1492,19 +1492,19 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00013003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1512,11 +1512,11 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
@@ -1525,19 +1525,19 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00013003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1545,11 +1545,11 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003003u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
@@ -1558,19 +1558,19 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013003u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00013003u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3003u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2007u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2007u);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1578,11 +1578,11 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002007u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00002007u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2007u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2007u);
     }
 }
 
@@ -1591,19 +1591,19 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012007u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00012007u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2007u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2007u);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3007u | d.n);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3007u);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1611,11 +1611,11 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003007u | d.n | (((uint32_t)i & 0xfffu) << 20) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003007u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3007u | d.n);
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3007u);
     }
 }
 
@@ -1624,19 +1624,19 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013007u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00013007u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3007u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3007u);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1644,11 +1644,11 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00000023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
     }
 }
 
@@ -1657,19 +1657,19 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00010023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1677,11 +1677,11 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00000023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00000023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
     }
 }
 
@@ -1690,19 +1690,19 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00010023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f0023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1710,11 +1710,11 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00001023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00001023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
     }
 }
 
@@ -1723,19 +1723,19 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00011023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00011023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1743,11 +1743,11 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00001023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00001023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
     }
 }
 
@@ -1756,19 +1756,19 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00011023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00011023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f1023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1776,11 +1776,11 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00002023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
     }
 }
 
@@ -1789,19 +1789,19 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00012023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1809,11 +1809,11 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00002023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
     }
 }
 
@@ -1822,19 +1822,19 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00012023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1842,11 +1842,11 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00003023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
@@ -1855,19 +1855,19 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00013023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1875,11 +1875,11 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00003023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
@@ -1888,19 +1888,19 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00013023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1908,11 +1908,11 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00003023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
@@ -1921,19 +1921,19 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013023u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00013023u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3023u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f2027u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2027u);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1941,11 +1941,11 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00002027u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00002027u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f2027u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2027u);
     }
 }
 
@@ -1954,19 +1954,19 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00012027u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00012027u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f2027u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2027u);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
-    c->ip = qjv_word(c->ip, 0x00000f33u | (s.n << 8) | (t.n << 13));
-    c->ip = qjv_word(c->ip, 0x000f3027u | (d.n << 13));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3027u);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1974,11 +1974,11 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00003027u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | (s.n << 8));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (s.n & 0xf8000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00003027u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f00f33u | (s.n << 8));
-        c->ip = qjv_word(c->ip, 0x000f3027u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3027u);
     }
 }
 
@@ -1987,11 +1987,11 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 40);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00013027u | (d.n << 13) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x00013027u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         c->ip = qjv_word(c->ip, 0x01f10f33u);
-        c->ip = qjv_word(c->ip, 0x000f3027u | (d.n << 13));
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3027u);
     }
 }
 
@@ -2011,7 +2011,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000513u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2025,7 +2025,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000513u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2039,7 +2039,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000513u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2053,7 +2053,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000513u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2067,7 +2067,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000513u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2081,7 +2081,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x20000553u | (s.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000553u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2095,7 +2095,7 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x22000553u | (s.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000553u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2105,10 +2105,10 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00005463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2119,15 +2119,15 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f04063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f05463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2138,10 +2138,10 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2153,10 +2153,10 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f06063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f07463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2166,10 +2166,10 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00005463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2180,15 +2180,15 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f04063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f05463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2199,10 +2199,10 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2214,10 +2214,10 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f06063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f07463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2227,10 +2227,10 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2242,10 +2242,10 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f06063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f07463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2255,11 +2255,11 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0001f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0001f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2270,11 +2270,11 @@ QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2001f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2001f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2285,10 +2285,10 @@ QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00004463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2299,15 +2299,15 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x000fd063u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x000fc463u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2318,10 +2318,10 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2333,10 +2333,10 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000ff063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000fe463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2346,10 +2346,10 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00004463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2360,15 +2360,15 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x000fd063u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x000fc463u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2379,10 +2379,10 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2394,10 +2394,10 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000ff063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000fe463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2407,10 +2407,10 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2422,10 +2422,10 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000ff063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000fe463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2435,11 +2435,11 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0000f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0000f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2450,11 +2450,11 @@ QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2000f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2000f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2465,10 +2465,10 @@ QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00005463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2479,15 +2479,15 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x000fc063u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x000fd463u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2498,10 +2498,10 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2513,10 +2513,10 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000fe063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000ff463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2526,10 +2526,10 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00005463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2540,15 +2540,15 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00004063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x000fc063u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x000fd463u | (s.n << 13));
+            c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2559,10 +2559,10 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2574,10 +2574,10 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000fe063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000ff463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2587,10 +2587,10 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00006063u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00007463u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2602,10 +2602,10 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x000fe063u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x000ff463u | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2615,11 +2615,11 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0001f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0001f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2630,11 +2630,11 @@ QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2001f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2001f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2645,10 +2645,10 @@ QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00004463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2659,15 +2659,15 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f05063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f04463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2678,10 +2678,10 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2693,10 +2693,10 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f07063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f06463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2706,10 +2706,10 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00004463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2720,15 +2720,15 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00005063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f05063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f04463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2739,10 +2739,10 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2754,10 +2754,10 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f07063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f06463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2767,10 +2767,10 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00007063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00006463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2782,10 +2782,10 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     qjv_space(c, 40);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x01f07063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x01f06463u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2795,11 +2795,11 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0000f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0000f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2810,11 +2810,11 @@ QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2000f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2000f53u | (t.n << 8) | (s.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -2825,10 +2825,10 @@ QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00001463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2839,15 +2839,15 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f00063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f01463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2858,10 +2858,10 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00001463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2872,15 +2872,15 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f00063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f01463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2891,10 +2891,10 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00001463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2905,15 +2905,15 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f00063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f01463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2924,10 +2924,10 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00001463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2938,15 +2938,15 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f00063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f01463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2957,10 +2957,10 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00001463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -2971,15 +2971,15 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00000063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f00063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f01463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -2990,11 +2990,11 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -3005,11 +3005,11 @@ QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -3020,10 +3020,10 @@ QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3034,15 +3034,15 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f01063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f00463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -3053,10 +3053,10 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3067,15 +3067,15 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f01063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f00463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -3086,10 +3086,10 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3100,15 +3100,15 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f01063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f00463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -3119,10 +3119,10 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3133,15 +3133,15 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f01063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f00463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -3152,10 +3152,10 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0x00000463u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
     }
@@ -3166,15 +3166,15 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
     if (qjv_near(c, b) && i == 0) {
-        c->ip = qjv_word(c->ip, 0x00001063u | (s.n << 8));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
         if (qjv_near(c, b)) {
-            c->ip = qjv_word(c->ip, 0x01f01063u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
             qjv_refer(c, c->ip - 4, 3, b);
         } else {
-            c->ip = qjv_word(c->ip, 0x01f00463u | (s.n << 8));
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
             qjv_refer(c, c->ip - 4, 2, b);
         }
@@ -3185,11 +3185,11 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa0002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f0063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa0002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f1463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -3200,11 +3200,11 @@ QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
     if (qjv_near(c, b)) {
-        c->ip = qjv_word(c->ip, 0xa2002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f0063u);
         qjv_refer(c, c->ip - 4, 3, b);
     } else {
-        c->ip = qjv_word(c->ip, 0xa2002f53u | (s.n << 8) | (t.n << 13));
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f1463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
         qjv_refer(c, c->ip - 4, 2, b);
@@ -3221,7 +3221,7 @@ QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
 /* Jump to the address in a register. Operands `s`. */
 QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x00000067u | (s.n << 8));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000067u);
 }
 
 /* Jump to a label and link. Operands `b`. */
@@ -3236,7 +3236,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
     qjv_links(c);
     qjv_space(c, 4);
-    c->ip = qjv_word(c->ip, 0x000000e7u | (s.n << 8));
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x000000e7u);
 }
 
 /* Do nothing. */
@@ -3248,7 +3248,7 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010113u | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00010113u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(30), (int64_t)(0 - (uint64_t)i));
         c->ip = qjv_word(c->ip, 0x01e10133u);
@@ -3258,7 +3258,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010113u | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (((uint32_t)i & 0xfffu) << 20) | 0x00010113u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
         c->ip = qjv_word(c->ip, 0x01e10133u);
@@ -3273,10 +3273,10 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 12, 0)) {
-        c->ip = qjv_word(c->ip, 0x00010013u | d.n | (((uint32_t)i & 0xfffu) << 20));
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x00010013u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        c->ip = qjv_word(c->ip, 0x01f10033u | d.n);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x01f10033u);
     }
 }
 

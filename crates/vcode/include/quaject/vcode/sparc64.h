@@ -2,15 +2,15 @@
 #ifndef QUAJECT_VCODE_SPARC64_H
 #define QUAJECT_VCODE_SPARC64_H
 
-/* A register: its number, shifted as all its fields allow. */
+/* A register: its number, in every place where a word may hold it. */
 typedef struct { uint32_t n; } v_reg;
 
 QJV_INLINE v_reg qjv_reg(uint32_t number) {
-    v_reg reg = {number << 0};
+    v_reg reg = {number * 0x2004001u};
     return reg;
 }
 
-QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0; }
+QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
@@ -98,17 +98,17 @@ static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
 
 QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     if (qjv_fits_signed(i, 13, 0)) {
-        ip = qjv_word_big(ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
-        ip = qjv_word_big(ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        ip = qjv_word_big(ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     } else {
-        ip = qjv_word_big(ip, 0x01000000u | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | (d.n << 25));
-        ip = qjv_word_big(ip, 0x80102000u | (d.n << 14) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | (d.n << 25));
-        ip = qjv_word_big(ip, 0x81283020u | (d.n << 14) | (d.n << 25));
-        ip = qjv_word_big(ip, 0x0b000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu));
-        ip = qjv_word_big(ip, 0x8a116000u | ((uint32_t)(i & 1023) & 0x1fffu));
-        ip = qjv_word_big(ip, 0x80100005u | (d.n << 14) | (d.n << 25));
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
+        ip = qjv_word_big(ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
+        ip = qjv_word_big(ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
     }
     return ip;
 }
@@ -116,7 +116,7 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
 /* Addition. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000u);
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
@@ -124,17 +124,17 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004u);
     }
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000u);
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
@@ -142,17 +142,17 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004u);
     }
 }
 
 /* Addition. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000u);
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
@@ -160,17 +160,17 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004u);
     }
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000u);
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
@@ -178,17 +178,17 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004u);
     }
 }
 
 /* Addition. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80000000u);
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
@@ -196,29 +196,29 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80000004u);
     }
 }
 
 /* Addition. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00820u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00820u);
 }
 
 /* Addition. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_addd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00840u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00840u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000u);
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
@@ -226,17 +226,17 @@ QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80202000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80200004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004u);
     }
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000u);
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
@@ -244,17 +244,17 @@ QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80202000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80200004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004u);
     }
 }
 
 /* Subtraction. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000u);
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
@@ -262,17 +262,17 @@ QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80202000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80200004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004u);
     }
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000u);
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
@@ -280,17 +280,17 @@ QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80202000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80200004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004u);
     }
 }
 
 /* Subtraction. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80200000u);
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
@@ -298,29 +298,29 @@ QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80202000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80200004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200004u);
     }
 }
 
 /* Subtraction. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a008a0u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a008a0u);
 }
 
 /* Subtraction. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_subd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a008c0u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a008c0u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80480000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000u);
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
@@ -328,13 +328,13 @@ QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x80480004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80480000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000u);
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
@@ -342,13 +342,13 @@ QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x80480004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80480000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000u);
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
@@ -356,13 +356,13 @@ QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x80480004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80480000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80480000u);
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
@@ -370,27 +370,27 @@ QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x80480004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
 
 /* Multiplication, low half. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_mulf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00920u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00920u);
 }
 
 /* Multiplication, low half. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_muld(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00940u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a00940u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x83382000u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x89382000u | (t.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x81684004u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89382000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81684004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
@@ -398,17 +398,17 @@ QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x83382000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
     c->ip = qjv_word_big(c->ip, 0x89392000u);
-    c->ip = qjv_word_big(c->ip, 0x81684004u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81684004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x89302000u | (t.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x80684004u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89302000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80684004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
@@ -416,15 +416,15 @@ QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0x89312000u);
-    c->ip = qjv_word_big(c->ip, 0x80684004u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80684004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81680000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81680000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
@@ -432,13 +432,13 @@ QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x81680004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81680004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80680000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80680000u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
@@ -446,29 +446,29 @@ QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x80680004u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80680004u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a009a0u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a009a0u);
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_divd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a009c0u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a009c0u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
-    c->ip = qjv_word_big(c->ip, 0x83382000u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x89382000u | (t.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89382000u);
     c->ip = qjv_word_big(c->ip, 0x8b684004u);
     c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, 0x80204005u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
@@ -476,21 +476,21 @@ QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x83382000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
     c->ip = qjv_word_big(c->ip, 0x89392000u);
     c->ip = qjv_word_big(c->ip, 0x8b684004u);
     c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, 0x80204005u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x89302000u | (t.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89302000u);
     c->ip = qjv_word_big(c->ip, 0x8a684004u);
     c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, 0x80204005u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
@@ -498,19 +498,19 @@ QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0x89312000u);
     c->ip = qjv_word_big(c->ip, 0x8a684004u);
     c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, 0x80204005u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x83680000u | (s.n << 14) | t.n);
-    c->ip = qjv_word_big(c->ip, 0x82484000u | t.n);
-    c->ip = qjv_word_big(c->ip, 0x80200001u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x83680000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x1f) | 0x82484000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
@@ -518,17 +518,17 @@ QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x83680004u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83680004u);
     c->ip = qjv_word_big(c->ip, 0x82484004u);
-    c->ip = qjv_word_big(c->ip, 0x80200001u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x82680000u | (s.n << 14) | t.n);
-    c->ip = qjv_word_big(c->ip, 0x82484000u | t.n);
-    c->ip = qjv_word_big(c->ip, 0x80200001u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x82680000u);
+    c->ip = qjv_word_big(c->ip, (t.n & 0x1f) | 0x82484000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
@@ -536,15 +536,15 @@ QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-    c->ip = qjv_word_big(c->ip, 0x82680004u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x82680004u);
     c->ip = qjv_word_big(c->ip, 0x82484004u);
-    c->ip = qjv_word_big(c->ip, 0x80200001u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80200001u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80080000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000u);
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
@@ -552,17 +552,17 @@ QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80082000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80080004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004u);
     }
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80080000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000u);
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
@@ -570,17 +570,17 @@ QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80082000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80080004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004u);
     }
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80080000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000u);
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
@@ -588,17 +588,17 @@ QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80082000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80080004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004u);
     }
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80080000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80080000u);
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
@@ -606,17 +606,17 @@ QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80082000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80080004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80080004u);
     }
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000u);
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
@@ -624,17 +624,17 @@ QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80100004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004u);
     }
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000u);
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
@@ -642,17 +642,17 @@ QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80100004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004u);
     }
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000u);
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
@@ -660,17 +660,17 @@ QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80100004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004u);
     }
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80100000u);
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
@@ -678,17 +678,17 @@ QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80100004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100004u);
     }
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80180000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000u);
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
@@ -696,17 +696,17 @@ QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80182000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80180004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004u);
     }
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80180000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000u);
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
@@ -714,17 +714,17 @@ QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80182000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80180004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004u);
     }
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80180000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000u);
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
@@ -732,17 +732,17 @@ QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80182000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80180004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004u);
     }
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80180000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x80180000u);
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
@@ -750,17 +750,17 @@ QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80182000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80180004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80180004u);
     }
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81280000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81280000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
@@ -769,7 +769,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81282000u | (s.n << 14) | ((uint32_t)i & 0x1fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fu) | 0x81282000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -778,7 +778,7 @@ QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81280000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81280000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
@@ -787,7 +787,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81282000u | (s.n << 14) | ((uint32_t)i & 0x1fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fu) | 0x81282000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -796,7 +796,7 @@ QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81281000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81281000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
@@ -805,7 +805,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81283000u | (s.n << 14) | ((uint32_t)i & 0x3fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x3fu) | 0x81283000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -814,7 +814,7 @@ QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81281000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81281000u);
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
@@ -823,7 +823,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81283000u | (s.n << 14) | ((uint32_t)i & 0x3fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x3fu) | 0x81283000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -832,7 +832,7 @@ QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81380000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81380000u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
@@ -841,7 +841,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81382000u | (s.n << 14) | ((uint32_t)i & 0x1fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fu) | 0x81382000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -850,7 +850,7 @@ QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81300000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81300000u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
@@ -859,7 +859,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81302000u | (s.n << 14) | ((uint32_t)i & 0x1fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fu) | 0x81302000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -868,7 +868,7 @@ QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81381000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81381000u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
@@ -877,7 +877,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81383000u | (s.n << 14) | ((uint32_t)i & 0x3fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x3fu) | 0x81383000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -886,7 +886,7 @@ QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81301000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81301000u);
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
@@ -895,7 +895,7 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x81303000u | (s.n << 14) | ((uint32_t)i & 0x3fu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x3fu) | 0x81303000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -904,137 +904,137 @@ QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 /* Bit complement. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_comi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80380000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000u);
 }
 
 /* Bit complement. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_comu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80380000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000u);
 }
 
 /* Bit complement. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_coml(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80380000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000u);
 }
 
 /* Bit complement. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_comul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80380000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80380000u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_noti(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 16);
-    c->ip = qjv_word_big(c->ip, 0x89302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x89302000u);
     c->ip = qjv_word_big(c->ip, 0x82100000u);
     c->ip = qjv_word_big(c->ip, 0x83792401u);
-    c->ip = qjv_word_big(c->ip, 0x80104000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80104000u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_notu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 16);
-    c->ip = qjv_word_big(c->ip, 0x89302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x89302000u);
     c->ip = qjv_word_big(c->ip, 0x82100000u);
     c->ip = qjv_word_big(c->ip, 0x83792401u);
-    c->ip = qjv_word_big(c->ip, 0x80104000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80104000u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_notl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
     c->ip = qjv_word_big(c->ip, 0x82100000u);
-    c->ip = qjv_word_big(c->ip, 0x83782401u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x80104000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83782401u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80104000u);
 }
 
 /* Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_notul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
     c->ip = qjv_word_big(c->ip, 0x82100000u);
-    c->ip = qjv_word_big(c->ip, 0x83782401u | (s.n << 14));
-    c->ip = qjv_word_big(c->ip, 0x80104000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83782401u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80104000u);
 }
 
 /* Copy. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_movi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Copy. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_movu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Copy. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_movl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Copy. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_movul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Copy. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_movp(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Copy. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_movf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00020u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00020u);
 }
 
 /* Copy. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_movd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a00040u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00040u);
 }
 
 /* Negation. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_negi(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000u);
 }
 
 /* Negation. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_negu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000u);
 }
 
 /* Negation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_negl(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000u);
 }
 
 /* Negation. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_negul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80200000u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x80200000u);
 }
 
 /* Negation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_negf(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a000a0u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a000a0u);
 }
 
 /* Negation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a000c0u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a000c0u);
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
@@ -1042,10 +1042,10 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
     int64_t i = value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     }
 }
 
@@ -1054,10 +1054,10 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     }
 }
 
@@ -1066,17 +1066,17 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x81283020u | (d.n << 14) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x0b000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu));
-        c->ip = qjv_word_big(c->ip, 0x8a116000u | ((uint32_t)(i & 1023) & 0x1fffu));
-        c->ip = qjv_word_big(c->ip, 0x80100005u | (d.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
     }
 }
 
@@ -1085,17 +1085,17 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x81283020u | (d.n << 14) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x0b000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu));
-        c->ip = qjv_word_big(c->ip, 0x8a116000u | ((uint32_t)(i & 1023) & 0x1fffu));
-        c->ip = qjv_word_big(c->ip, 0x80100005u | (d.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
     }
 }
 
@@ -1104,17 +1104,17 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80102000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)(i & 1023) & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
     } else {
-        c->ip = qjv_word_big(c->ip, 0x01000000u | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x80102000u | (d.n << 14) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x81283020u | (d.n << 14) | (d.n << 25));
-        c->ip = qjv_word_big(c->ip, 0x0b000000u | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu));
-        c->ip = qjv_word_big(c->ip, 0x8a116000u | ((uint32_t)(i & 1023) & 0x1fffu));
-        c->ip = qjv_word_big(c->ip, 0x80100005u | (d.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
     }
 }
 
@@ -1126,7 +1126,7 @@ QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     c->ip = qjv_word_big(c->ip, 0x09000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x82004004u);
-    c->ip = qjv_word_big(c->ip, 0xc1006000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1006000u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
@@ -1138,176 +1138,176 @@ QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     c->ip = qjv_word_big(c->ip, 0x09000000u);
     qjv_refer(c, c->ip - 4, 0, b);
     c->ip = qjv_word_big(c->ip, 0x82004004u);
-    c->ip = qjv_word_big(c->ip, 0xc1186000u | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1186000u);
     qjv_refer(c, c->ip - 4, 1, b);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81382000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81382000u);
 }
 
 /* Convert an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81382000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81382000u);
 }
 
 /* Convert an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xc023a87fu | (s.n << 25));
-    c->ip = qjv_word_big(c->ip, 0xc103a87fu | (d.n << 25));
-    c->ip = qjv_word_big(c->ip, 0x81a01880u | d.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e000000) | 0xc023a87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc103a87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x81a01880u);
 }
 
 /* Convert an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xc023a87fu | (s.n << 25));
-    c->ip = qjv_word_big(c->ip, 0xc103a87fu | (d.n << 25));
-    c->ip = qjv_word_big(c->ip, 0x81a01900u | d.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e000000) | 0xc023a87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc103a87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x81a01900u);
 }
 
 /* Convert an unsigned. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert an unsigned. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81302000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81302000u);
 }
 
 /* Convert an unsigned. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81302000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81302000u);
 }
 
 /* Convert an unsigned. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 16);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0xc273a87fu);
     c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
-    c->ip = qjv_word_big(c->ip, 0x81a0109eu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0109eu);
 }
 
 /* Convert an unsigned. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvu2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 16);
-    c->ip = qjv_word_big(c->ip, 0x83302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0xc273a87fu);
     c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
-    c->ip = qjv_word_big(c->ip, 0x81a0111eu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0111eu);
 }
 
 /* Convert a long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert a long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert a long. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert a long. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xc073a87fu | (s.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e000000) | 0xc073a87fu);
     c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
-    c->ip = qjv_word_big(c->ip, 0x81a0109eu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0109eu);
 }
 
 /* Convert a long. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvl2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xc073a87fu | (s.n << 25));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e000000) | 0xc073a87fu);
     c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
-    c->ip = qjv_word_big(c->ip, 0x81a0111eu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0111eu);
 }
 
 /* Convert an unsigned long. Type `i`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2i(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert an unsigned long. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert an unsigned long. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert an unsigned long. Type `p`. Operands `d, s`. */
 QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x80100000u | (s.n << 14) | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
 /* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xbda01020u | s.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda01020u);
     c->ip = qjv_word_big(c->ip, 0xfd3ba87fu);
-    c->ip = qjv_word_big(c->ip, 0xc05ba87fu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
 }
 
 /* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a01920u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a01920u);
 }
 
 /* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0xbda01040u | s.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda01040u);
     c->ip = qjv_word_big(c->ip, 0xfd3ba87fu);
-    c->ip = qjv_word_big(c->ip, 0xc05ba87fu | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
 }
 
 /* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0x81a018c0u | s.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a018c0u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0480000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0480000u);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1315,10 +1315,10 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0482000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0482000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0480004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0480004u);
     }
 }
 
@@ -1327,17 +1327,17 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc04ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc04ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc04b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc04b8004u);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0080000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0080000u);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1345,10 +1345,10 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0082000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0082000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0080004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0080004u);
     }
 }
 
@@ -1357,17 +1357,17 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc00ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc00ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc00b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc00b8004u);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0500000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0500000u);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1375,10 +1375,10 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0502000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0502000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0500004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0500004u);
     }
 }
 
@@ -1387,17 +1387,17 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc053a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc053a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0538004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0538004u);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0100000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0100000u);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1405,10 +1405,10 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0102000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0102000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0100004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0100004u);
     }
 }
 
@@ -1417,17 +1417,17 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc013a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc013a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0138004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0138004u);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0400000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0400000u);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1435,10 +1435,10 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0402000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0402000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0400004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0400004u);
     }
 }
 
@@ -1447,17 +1447,17 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc043a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc043a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0438004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0438004u);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0000000u);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1465,10 +1465,10 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0000004u);
     }
 }
 
@@ -1477,17 +1477,17 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc003a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc003a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0038004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0038004u);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0580000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000u);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1495,10 +1495,10 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0582000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0580004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004u);
     }
 }
 
@@ -1507,17 +1507,17 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc05ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc05b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05b8004u);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0580000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000u);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1525,10 +1525,10 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0582000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0580004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004u);
     }
 }
 
@@ -1537,17 +1537,17 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc05ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc05b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05b8004u);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0580000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0580000u);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1555,10 +1555,10 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0582000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0580004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0580004u);
     }
 }
 
@@ -1567,17 +1567,17 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc05ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc05b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05b8004u);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc1000000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1000000u);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1585,10 +1585,10 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc1002000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1002000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1000004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1000004u);
     }
 }
 
@@ -1597,17 +1597,17 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc103a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc103a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1038004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1038004u);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc1180000u | (s.n << 14) | t.n | (d.n << 25));
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1180000u);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1615,10 +1615,10 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc1182000u | (s.n << 14) | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1182000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1180004u | (s.n << 14) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1180004u);
     }
 }
 
@@ -1627,17 +1627,17 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc11ba000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc11ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc11b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc11b8004u);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0280000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0280000u);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -1645,10 +1645,10 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0282000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0280004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0280004u);
     }
 }
 
@@ -1657,17 +1657,17 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc02ba000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc02ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc02b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc02b8004u);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0280000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0280000u);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -1675,10 +1675,10 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0282000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0280004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0280004u);
     }
 }
 
@@ -1687,17 +1687,17 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc02ba000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc02ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc02b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc02b8004u);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0300000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0300000u);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -1705,10 +1705,10 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0302000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0300004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0300004u);
     }
 }
 
@@ -1717,17 +1717,17 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc033a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc033a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0338004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0338004u);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0300000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0300000u);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -1735,10 +1735,10 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0302000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0300004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0300004u);
     }
 }
 
@@ -1747,17 +1747,17 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc033a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc033a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0338004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0338004u);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0200000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0200000u);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -1765,10 +1765,10 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0202000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0200004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0200004u);
     }
 }
 
@@ -1777,17 +1777,17 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc023a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc023a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0238004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0238004u);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0200000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0200000u);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -1795,10 +1795,10 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0202000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0200004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0200004u);
     }
 }
 
@@ -1807,17 +1807,17 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc023a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc023a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0238004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0238004u);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0700000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000u);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -1825,10 +1825,10 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0702000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0700004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004u);
     }
 }
 
@@ -1837,17 +1837,17 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc073a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0738004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0738004u);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0700000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000u);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -1855,10 +1855,10 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0702000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0700004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004u);
     }
 }
 
@@ -1867,17 +1867,17 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc073a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0738004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0738004u);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc0700000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc0700000u);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -1885,10 +1885,10 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc0702000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0700004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc0700004u);
     }
 }
 
@@ -1897,17 +1897,17 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc073a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc0738004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc0738004u);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc1200000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1200000u);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -1915,10 +1915,10 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc1202000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1202000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1200004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1200004u);
     }
 }
 
@@ -1927,17 +1927,17 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc123a000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc123a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1238004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1238004u);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
-    c->ip = qjv_word_big(c->ip, 0xc1380000u | (d.n << 25) | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0xc1380000u);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -1945,10 +1945,10 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc1382000u | (d.n << 25) | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1382000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc1380004u | (d.n << 25) | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0xc1380004u);
     }
 }
 
@@ -1957,10 +1957,10 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0xc13ba000u | (d.n << 25) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc13ba000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0xc13b8004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc13b8004u);
     }
 }
 
@@ -1979,7 +1979,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x91382000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x91382000u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `u`. Operands `s`. */
@@ -1988,7 +1988,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x91302000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x91302000u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `l`. Operands `s`. */
@@ -1997,7 +1997,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x90100000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `ul`. Operands `s`. */
@@ -2006,7 +2006,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x90100000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `p`. Operands `s`. */
@@ -2015,7 +2015,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x90100000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `f`. Operands `s`. */
@@ -2024,7 +2024,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x81a00020u | s.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0x81a00020u);
 }
 
 /* Return a value, through the epilogue if there is one. Type `d`. Operands `s`. */
@@ -2033,13 +2033,13 @@ QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
     qjv_refer(c, c->ip - 4, 2, b);
-    c->ip = qjv_word_big(c->ip, 0x81a00040u | s.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0x81a00040u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x06480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2050,13 +2050,13 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x06480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x06480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2066,7 +2066,7 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2077,13 +2077,13 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2093,7 +2093,7 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x06680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2104,13 +2104,13 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x06680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x06680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2120,7 +2120,7 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2131,13 +2131,13 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2147,7 +2147,7 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2158,13 +2158,13 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2174,7 +2174,7 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x09480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2183,7 +2183,7 @@ QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x09480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2192,7 +2192,7 @@ QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x04480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2203,13 +2203,13 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x04480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x04480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2219,7 +2219,7 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2230,13 +2230,13 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2246,7 +2246,7 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x04680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2257,13 +2257,13 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x04680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x04680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2273,7 +2273,7 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2284,13 +2284,13 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2300,7 +2300,7 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2311,13 +2311,13 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2327,7 +2327,7 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x1b480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2336,7 +2336,7 @@ QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x1b480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2345,7 +2345,7 @@ QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x14480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2356,13 +2356,13 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x14480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x14480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2372,7 +2372,7 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2383,13 +2383,13 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2399,7 +2399,7 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x14680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2410,13 +2410,13 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x14680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x14680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2426,7 +2426,7 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2437,13 +2437,13 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2453,7 +2453,7 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2464,13 +2464,13 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2480,7 +2480,7 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x0d480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2489,7 +2489,7 @@ QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x0d480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2498,7 +2498,7 @@ QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x16480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2509,13 +2509,13 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x16480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x16480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2525,7 +2525,7 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2536,13 +2536,13 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2552,7 +2552,7 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x16680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2563,13 +2563,13 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x16680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x16680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2579,7 +2579,7 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2590,13 +2590,13 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2606,7 +2606,7 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2617,13 +2617,13 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2633,7 +2633,7 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x17480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2642,7 +2642,7 @@ QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x17480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2651,7 +2651,7 @@ QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2662,13 +2662,13 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2678,7 +2678,7 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2689,13 +2689,13 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2705,7 +2705,7 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2716,13 +2716,13 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2732,7 +2732,7 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2743,13 +2743,13 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2759,7 +2759,7 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2770,13 +2770,13 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2786,7 +2786,7 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x13480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2795,7 +2795,7 @@ QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x13480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2804,7 +2804,7 @@ QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2815,13 +2815,13 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2831,7 +2831,7 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2842,13 +2842,13 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2858,7 +2858,7 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2869,13 +2869,13 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2885,7 +2885,7 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2896,13 +2896,13 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2912,7 +2912,7 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x80a00000u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2923,13 +2923,13 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x80a02000u | (s.n << 14) | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80a00004u | (s.n << 14));
+        c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
         qjv_refer(c, c->ip - 4, 2, b);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2939,7 +2939,7 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a20u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x03480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2948,7 +2948,7 @@ QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    c->ip = qjv_word_big(c->ip, 0x81a80a40u | (s.n << 14) | t.n);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x03480000u);
     qjv_refer(c, c->ip - 4, 2, b);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -2965,7 +2965,7 @@ QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
 /* Jump to the address in a register. Operands `s`. */
 QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x81c02000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x81c02000u);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2982,7 +2982,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
     qjv_links(c);
     qjv_space(c, 8);
-    c->ip = qjv_word_big(c->ip, 0x9fc02000u | (s.n << 14));
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x9fc02000u);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2995,7 +2995,7 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 28);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x9c03a000u | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0x1fffu) | 0x9c03a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), (int64_t)(0 - (uint64_t)i));
         c->ip = qjv_word_big(c->ip, 0x9c038001u);
@@ -3005,7 +3005,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x9c03a000u | ((uint32_t)i & 0x1fffu));
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0x9c03a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, 0x9c038001u);
@@ -3020,10 +3020,10 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 13, 0)) {
-        c->ip = qjv_word_big(c->ip, 0x8003a000u | ((uint32_t)i & 0x1fffu) | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x8003a000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
-        c->ip = qjv_word_big(c->ip, 0x80038004u | (d.n << 25));
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80038004u);
     }
 }
 
