@@ -1,0 +1,476 @@
+/* Rings of 64-byte slots in memory that threads or processes share: one or many producers, one or many consumers.
+ * C11 and C++17, gcc and clang; no library, no allocation, nothing blocks. Knows nothing of what messages mean.
+ * The layout is the one of the Rust crate `quaject-queue` (`quaject_queue::shared`); a test compares the two.
+ *
+ *   offset 0     magic, layout, capacity, kind    written once by qj_ring_create(), checked by qj_ring_attach()
+ *          128   claim   the next position of many producers   (a hint: a wrong value costs time, never safety)
+ *          256   take    the next position of many consumers   (likewise)
+ *          384   consumer_bell, 448 producer_bell              see "Bells"
+ *          512   slot 0 | slot 1 | ... | slot capacity-1
+ *
+ *   slot   state: 64 bits | 7 words of 64 bits
+ *   state  lap: 48 bits | owner: 8 bits | span-1: 5 bits | phase: 3 bits        all zero is a free slot of lap 0
+ *
+ * A position counts messages from 0; it lives in slot `position % capacity` and in lap `position / capacity`.
+ * Whether a slot is free or full stands in the slot itself, so one line moves per message and direction, and no index
+ * of the peer decides where we read or write:
+ *
+ *       FREE(lap) ----------- one producer ------------> FULL(lap) ------ one consumer -----> FREE(lap + 1)
+ *       FREE(lap) -> BUSY(lap, owner, span) -----------> FULL(lap) -> TAKEN(lap, owner) ----> FREE(lap + 1)
+ *                    `-- owner died: qj_ring_disown ---> VOID(lap) ------ skipped ----------> FREE(lap + 1)
+ *
+ * Several messages are inserted at once by claiming the first slot with their number (span) and publishing the last
+ * slot first: consumers, which start at the first, see all or none, also when the producer is killed half-way.
+ *
+ * A peer that lies can lose or forge messages, which any writer of a ring can; it cannot make these functions touch
+ * memory outside of the ring or run for ever. Whoever must not trust the other producers gives each a ring. */
+#ifndef QUAJECT_RING_H
+#define QUAJECT_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define QJ_RING_ALIGN(n) alignas(n)
+#else
+#define QJ_RING_ALIGN(n) _Alignas(n)
+#endif
+
+#define QJ_RING_MAGIC 0x0031474e49524a51u /* "QJRING1" */
+#define QJ_RING_LAYOUT 1u
+#define QJ_RING_WORDS 7u
+#define QJ_RING_SPAN_MAX 32u
+#define QJ_RING_CAPACITY_LOG2_MAX 24u
+
+/* Who may use the ring. */
+#define QJ_RING_SP_SC 0u
+#define QJ_RING_MP_SC 1u
+#define QJ_RING_SP_MC 2u
+#define QJ_RING_MP_MC 3u
+
+/* One message. Its words travel as they are: what they mean, and whether to believe it, is up to the receiver. */
+struct qj_ring_message {
+    uint64_t words[QJ_RING_WORDS];
+};
+
+struct qj_ring_slot {
+    QJ_RING_ALIGN(64) uint64_t state;
+    uint64_t words[QJ_RING_WORDS];
+};
+
+/* The header in shared memory; the slots follow. */
+struct qj_ring {
+    QJ_RING_ALIGN(128) uint64_t magic;
+    uint32_t layout;
+    uint32_t capacity_log2;
+    uint32_t kind;
+    QJ_RING_ALIGN(128) uint64_t claim;
+    QJ_RING_ALIGN(128) uint64_t take;
+    QJ_RING_ALIGN(128) uint32_t consumer_bell;
+    QJ_RING_ALIGN(64) uint32_t producer_bell;
+};
+
+/* One end, in memory of its own: what it knows, no peer can change. */
+struct qj_ring_end {
+    struct qj_ring *ring;
+    struct qj_ring_slot *slots;
+    uint64_t position; /* of a side of its own: what comes next; unused on a shared side */
+    uint32_t mask;
+    uint32_t shift;
+    uint32_t kind;
+    uint8_t owner;   /* 1..255: the number of this process, or of whatever dies as a whole */
+    uint8_t held_by; /* after QJ_RING_HELD: the owner that holds the slot we wait for */
+};
+
+enum qj_ring_result {
+    QJ_RING_OK = 0,
+    QJ_RING_NOT_READY = 1, /* a push found the ring full, a pop found it empty */
+    QJ_RING_HELD = 2,      /* not ready, and `held_by` is at work on the slot: when it is dead, qj_ring_disown() */
+    QJ_RING_BROKEN = 3     /* the shared memory holds what no honest peer writes */
+};
+
+/* ---- states ---- */
+
+enum { QJ_RING_FREE = 0, QJ_RING_FULL = 1, QJ_RING_BUSY = 2, QJ_RING_TAKEN = 3, QJ_RING_VOID = 4 };
+
+static inline uint64_t qj_ring__state(uint64_t lap, unsigned owner, unsigned span, unsigned phase) {
+    return (lap << 16) | ((uint64_t)owner << 8) | ((uint64_t)(span - 1) << 3) | phase;
+}
+/* The state of a slot nobody is at work on. */
+static inline uint64_t qj_ring__rest(const struct qj_ring_end *end, uint64_t position, unsigned phase) {
+    return ((position >> end->shift) << 16) | phase;
+}
+static inline unsigned qj_ring__phase(uint64_t state) { return (unsigned)(state & 7); }
+static inline unsigned qj_ring__span(uint64_t state) { return (unsigned)((state >> 3) & 31) + 1; }
+static inline unsigned qj_ring__owner(uint64_t state) { return (unsigned)((state >> 8) & 255); }
+/* How many laps `state` is ahead of the one of `position`; negative when it is behind. */
+static inline int64_t qj_ring__ahead(const struct qj_ring_end *end, uint64_t state, uint64_t position) {
+    return (int64_t)((state & ~(uint64_t)0xffff) - ((position >> end->shift) << 16)) / 65536;
+}
+static inline struct qj_ring_slot *qj_ring__slot(const struct qj_ring_end *end, uint64_t position) {
+    return &end->slots[position & end->mask]; /* the mask is our own: inside the ring, whatever `position` is */
+}
+/* Pairs with qj_ring__set_state() and the exchanges: what was written to the slot before, we see. */
+static inline uint64_t qj_ring__get_state(const struct qj_ring_end *end, uint64_t position) {
+    return __atomic_load_n(&qj_ring__slot(end, position)->state, __ATOMIC_ACQUIRE);
+}
+/* Pairs with qj_ring__get_state() of the other side: it sees our words (FULL), or we have read its words (FREE). */
+static inline void qj_ring__set_state(const struct qj_ring_end *end, uint64_t position, uint64_t state) {
+    __atomic_store_n(&qj_ring__slot(end, position)->state, state, __ATOMIC_RELEASE);
+}
+/* Pairs as the two above, on both sides. */
+static inline int qj_ring__exchange(const struct qj_ring_end *end, uint64_t position, uint64_t from, uint64_t to) {
+    return __atomic_compare_exchange_n(&qj_ring__slot(end, position)->state, &from, to, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+/* Word by word and atomic, because a peer that breaks the rules writes while we read. */
+static inline void qj_ring__write(const struct qj_ring_end *end, uint64_t position, const struct qj_ring_message *m) {
+    uint64_t *to = qj_ring__slot(end, position)->words;
+    __atomic_store_n(&to[0], m->words[0], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[1], m->words[1], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[2], m->words[2], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[3], m->words[3], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[4], m->words[4], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[5], m->words[5], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[6], m->words[6], __ATOMIC_RELAXED);
+}
+static inline void qj_ring__read(const struct qj_ring_end *end, uint64_t position, struct qj_ring_message *m) {
+    const uint64_t *from = qj_ring__slot(end, position)->words;
+    m->words[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
+    m->words[1] = __atomic_load_n(&from[1], __ATOMIC_RELAXED);
+    m->words[2] = __atomic_load_n(&from[2], __ATOMIC_RELAXED);
+    m->words[3] = __atomic_load_n(&from[3], __ATOMIC_RELAXED);
+    m->words[4] = __atomic_load_n(&from[4], __ATOMIC_RELAXED);
+    m->words[5] = __atomic_load_n(&from[5], __ATOMIC_RELAXED);
+    m->words[6] = __atomic_load_n(&from[6], __ATOMIC_RELAXED);
+}
+
+/* The stepping tests stop a process here: before every store to shared memory. */
+#ifndef QJ_RING_STEP
+#define QJ_RING_STEP(name) ((void)0)
+#endif
+
+/* ---- making and joining ---- */
+
+static inline size_t qj_ring_bytes(unsigned capacity_log2) {
+    return sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2);
+}
+
+/* Writes the header into zeroed memory, aligned to 64 bytes, of at least qj_ring_bytes(). Done once, by whoever made
+ * the memory, before anybody attaches. Fails when the memory is too small or the capacity too large. */
+static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, unsigned capacity_log2, uint32_t kind) {
+    struct qj_ring *ring = (struct qj_ring *)memory;
+    if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || kind > QJ_RING_MP_MC || bytes < qj_ring_bytes(capacity_log2) ||
+        ((uintptr_t)memory & 63) != 0)
+        return QJ_RING_BROKEN;
+    ring->layout = QJ_RING_LAYOUT;
+    ring->capacity_log2 = capacity_log2;
+    ring->kind = kind;
+    /* Pairs with the acquire in qj_ring_attach(). */
+    __atomic_store_n(&ring->magic, QJ_RING_MAGIC, __ATOMIC_RELEASE);
+    return QJ_RING_OK;
+}
+
+/* Makes an end. Capacity and kind are what *we* expect; a header that says otherwise is refused. A side of its own
+ * starts at position 0: on a ring that has been used, call qj_ring_resume_producer() or qj_ring_resume_consumer(). */
+static inline enum qj_ring_result qj_ring_attach(struct qj_ring_end *end, void *memory, size_t bytes,
+                                                 unsigned capacity_log2, uint32_t kind, uint8_t owner) {
+    struct qj_ring *ring = (struct qj_ring *)memory;
+    if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || bytes < qj_ring_bytes(capacity_log2) || owner == 0 ||
+        ((uintptr_t)memory & 63) != 0)
+        return QJ_RING_BROKEN;
+    /* Pairs with the release in qj_ring_create(). */
+    if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != QJ_RING_MAGIC ||
+        __atomic_load_n(&ring->layout, __ATOMIC_RELAXED) != QJ_RING_LAYOUT ||
+        __atomic_load_n(&ring->capacity_log2, __ATOMIC_RELAXED) != capacity_log2 ||
+        __atomic_load_n(&ring->kind, __ATOMIC_RELAXED) != kind)
+        return QJ_RING_BROKEN;
+    end->ring = ring;
+    end->slots = (struct qj_ring_slot *)(ring + 1);
+    end->position = 0;
+    end->mask = ((uint32_t)1 << capacity_log2) - 1;
+    end->shift = capacity_log2;
+    end->kind = kind;
+    end->owner = owner;
+    end->held_by = 0;
+    return QJ_RING_OK;
+}
+
+/* Who is at work on a slot. Only a shared side leaves the mark of an owner. Out of the way of the fast path. */
+static inline enum qj_ring_result qj_ring__held(struct qj_ring_end *end, uint64_t found, uint32_t shared_side) {
+    if (!(end->kind & shared_side) || qj_ring__owner(found) == 0) return QJ_RING_BROKEN;
+    end->held_by = (uint8_t)qj_ring__owner(found);
+    return QJ_RING_HELD;
+}
+/* Why a push finds no room at `position`: the message of the lap before is still there. */
+static inline enum qj_ring_result qj_ring__full(struct qj_ring_end *end, uint64_t found, uint64_t position) {
+    uint64_t before = position - end->mask - 1;
+    if (found == qj_ring__rest(end, before, QJ_RING_FULL) || found == qj_ring__rest(end, before, QJ_RING_VOID))
+        return QJ_RING_NOT_READY;
+    if (qj_ring__ahead(end, found, before) == 0 && qj_ring__phase(found) == QJ_RING_BUSY)
+        return qj_ring__held(end, found, QJ_RING_MP_SC);
+    if (qj_ring__ahead(end, found, before) == 0 && qj_ring__phase(found) == QJ_RING_TAKEN)
+        return qj_ring__held(end, found, QJ_RING_SP_MC);
+    return QJ_RING_BROKEN;
+}
+/* Why a pop finds no message at `position`: nothing was published there yet. */
+static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64_t found, uint64_t position) {
+    if (found == qj_ring__rest(end, position, QJ_RING_FREE)) return QJ_RING_NOT_READY;
+    if (qj_ring__ahead(end, found, position) == 0 && qj_ring__phase(found) == QJ_RING_BUSY)
+        return qj_ring__held(end, found, QJ_RING_MP_SC);
+    return QJ_RING_BROKEN;
+}
+
+/* ---- a side of its own: no exchange, nothing to claim ---- */
+
+/* Inserts `count` messages, all or none. The caller is the only producer. */
+static inline enum qj_ring_result qj_ring_sp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
+                                                       uint32_t count) {
+    uint64_t first = end->position;
+    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
+    for (uint32_t i = count; i-- > 0;) {
+        uint64_t found = qj_ring__get_state(end, first + i);
+        if (found != qj_ring__rest(end, first + i, QJ_RING_FREE)) return qj_ring__full(end, found, first + i);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        QJ_RING_STEP("sp write");
+        qj_ring__write(end, first + i, &messages[i]);
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        QJ_RING_STEP("sp publish");
+        qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FULL));
+    }
+    end->position = first + count;
+    return QJ_RING_OK;
+}
+static inline enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
+    return qj_ring_sp_push_many(end, message, 1);
+}
+
+/* Takes a message. The caller is the only consumer. */
+static inline enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
+    for (uint64_t skipped = 0; skipped <= end->mask; skipped++) {
+        uint64_t position = end->position;
+        uint64_t found = qj_ring__get_state(end, position);
+        if (found == qj_ring__rest(end, position, QJ_RING_FULL)) {
+            qj_ring__read(end, position, message);
+            QJ_RING_STEP("sc release");
+            qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
+            end->position = position + 1;
+            return QJ_RING_OK;
+        }
+        if (found != qj_ring__rest(end, position, QJ_RING_VOID)) return qj_ring__empty(end, found, position);
+        QJ_RING_STEP("sc skip");
+        qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
+        end->position = position + 1;
+    }
+    return QJ_RING_NOT_READY;
+}
+
+/* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */
+
+/* Moves a hint on. Relaxed: the states of the slots carry all that must be seen. */
+static inline void qj_ring__help(uint64_t *hint, uint64_t from, uint64_t to) {
+    __atomic_compare_exchange_n(hint, &from, to, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+/* Attempts after which a call gives up: honest peers need one per concurrent call, a liar could move hints for ever. */
+static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return 2 * (uint64_t)end->mask + 64; }
+
+/* Inserts `count` messages, all or none, in neighbouring positions. Other producers may do the same. */
+static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
+                                                       uint32_t count) {
+    uint64_t *hint = &end->ring->claim;
+    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
+    for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
+        uint64_t first = __atomic_load_n(hint, __ATOMIC_RELAXED);
+        uint64_t found = 0;
+        uint32_t i = count;
+        while (i > 0) {
+            found = qj_ring__get_state(end, first + i - 1);
+            if (found != qj_ring__rest(end, first + i - 1, QJ_RING_FREE)) break;
+            i--;
+        }
+        if (i > 0) {
+            /* Claimed since, or the hint lags behind: its first slot tells how far the claim reaches. */
+            if (qj_ring__ahead(end, found, first + i - 1) >= 0) {
+                uint64_t state = qj_ring__get_state(end, first);
+                int64_t ahead = qj_ring__ahead(end, state, first);
+                int is_span = ahead == 0 && qj_ring__phase(state) == QJ_RING_BUSY;
+                if (ahead >= 0 && state != qj_ring__rest(end, first, QJ_RING_FREE)) {
+                    QJ_RING_STEP("mp help");
+                    qj_ring__help(hint, first, first + (is_span ? qj_ring__span(state) : 1));
+                }
+                continue;
+            }
+            if (__atomic_load_n(hint, __ATOMIC_RELAXED) != first) continue;
+            return qj_ring__full(end, found, first + i - 1);
+        }
+        QJ_RING_STEP("mp claim");
+        if (!qj_ring__exchange(end, first, qj_ring__rest(end, first, QJ_RING_FREE),
+                               qj_ring__state(first >> end->shift, end->owner, count, QJ_RING_BUSY)))
+            continue;
+        QJ_RING_STEP("mp advance");
+        qj_ring__help(hint, first, first + count);
+        for (i = 0; i < count; i++) {
+            QJ_RING_STEP("mp write");
+            qj_ring__write(end, first + i, &messages[i]);
+        }
+        for (i = count; i-- > 0;) {
+            QJ_RING_STEP("mp publish");
+            qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FULL));
+        }
+        return QJ_RING_OK;
+    }
+    return QJ_RING_NOT_READY;
+}
+static inline enum qj_ring_result qj_ring_mp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
+    return qj_ring_mp_push_many(end, message, 1);
+}
+
+/* Takes a message. Other consumers may do the same. */
+static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
+    uint64_t *hint = &end->ring->take;
+    for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
+        uint64_t position = __atomic_load_n(hint, __ATOMIC_RELAXED);
+        uint64_t found = qj_ring__get_state(end, position);
+        uint64_t lap = position >> end->shift;
+        int64_t ahead = qj_ring__ahead(end, found, position);
+        if (found == qj_ring__rest(end, position, QJ_RING_FULL)) {
+            QJ_RING_STEP("mc claim");
+            if (!qj_ring__exchange(end, position, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
+            QJ_RING_STEP("mc advance");
+            qj_ring__help(hint, position, position + 1);
+            qj_ring__read(end, position, message);
+            QJ_RING_STEP("mc release");
+            qj_ring__set_state(end, position, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE));
+            return QJ_RING_OK;
+        }
+        if (found == qj_ring__rest(end, position, QJ_RING_VOID)) {
+            QJ_RING_STEP("mc skip");
+            if (qj_ring__exchange(end, position, found, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE)))
+                qj_ring__help(hint, position, position + 1);
+            continue;
+        }
+        /* Taken already: the hint lags behind, or a consumer died between its claim and its advance. */
+        if (ahead > 0 || (ahead == 0 && qj_ring__phase(found) == QJ_RING_TAKEN)) {
+            QJ_RING_STEP("mc help");
+            qj_ring__help(hint, position, position + 1);
+            continue;
+        }
+        if (__atomic_load_n(hint, __ATOMIC_RELAXED) != position) continue;
+        return qj_ring__empty(end, found, position);
+    }
+    return QJ_RING_NOT_READY;
+}
+
+/* ---- after a peer's death ---- */
+
+/* Gives up what the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the consumers; calls
+ * `each` (which may be null) with every message it had taken and not released, which the caller thereby takes over.
+ * Any end may call this, several at once too. The owner must be dead, and its number not given away again before. */
+static inline void qj_ring_disown(struct qj_ring_end *end, uint8_t owner,
+                                  void (*each)(void *context, const struct qj_ring_message *message), void *context) {
+    for (uint64_t index = 0; index <= end->mask; index++) {
+        uint64_t found = qj_ring__get_state(end, index);
+        uint64_t lap = found >> 16, first = (lap << end->shift) + index;
+        if (qj_ring__owner(found) != owner) continue;
+        if (qj_ring__phase(found) == QJ_RING_BUSY) {
+            /* The last first, as when publishing: nobody gets past the first before all are void. */
+            for (uint64_t i = qj_ring__span(found); i-- > 1;) {
+                uint64_t inner = qj_ring__get_state(end, first + i);
+                if (inner == qj_ring__rest(end, first + i, QJ_RING_FREE) ||
+                    inner == qj_ring__rest(end, first + i, QJ_RING_FULL)) {
+                    QJ_RING_STEP("disown inner");
+                    qj_ring__exchange(end, first + i, inner, qj_ring__rest(end, first + i, QJ_RING_VOID));
+                }
+            }
+            QJ_RING_STEP("disown busy");
+            qj_ring__exchange(end, first, found, qj_ring__rest(end, first, QJ_RING_VOID));
+        } else if (qj_ring__phase(found) == QJ_RING_TAKEN) {
+            struct qj_ring_message message;
+            QJ_RING_STEP("disown taken");
+            if (!qj_ring__exchange(end, first, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
+            qj_ring__read(end, first, &message);
+            /* The message is safe with the caller before the slot is free. */
+            if (each) each(context, &message);
+            QJ_RING_STEP("disown release");
+            qj_ring__set_state(end, first, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE));
+        }
+    }
+}
+
+/* The position a slot's state stands for. */
+static inline uint64_t qj_ring__position(const struct qj_ring_end *end, uint64_t state, uint64_t index) {
+    return ((state >> 16) << end->shift) + index;
+}
+/* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. */
+static inline enum qj_ring_result qj_ring__first(const struct qj_ring_end *end, uint64_t *first) {
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint64_t index = 0; index <= end->mask; index++) {
+        uint64_t state = qj_ring__get_state(end, index);
+        uint64_t position = qj_ring__position(end, state, index);
+        if (qj_ring__phase(state) > QJ_RING_VOID) return QJ_RING_BROKEN;
+        if (position < least) least = position;
+        if (position > most) most = position;
+    }
+    *first = least;
+    /* The live side goes on while we look, by less than two rings. */
+    return most - least > 2 * (uint64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
+}
+
+/* Takes the place of the only consumer, which is dead: goes on with the first message it has not released. */
+static inline enum qj_ring_result qj_ring_resume_consumer(struct qj_ring_end *end) {
+    return qj_ring__first(end, &end->position);
+}
+
+/* Takes the place of the only producer, which is dead: goes on after its last whole insert. */
+static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *end) {
+    uint64_t first, next;
+    enum qj_ring_result result = qj_ring__first(end, &first);
+    if (result != QJ_RING_OK) return result;
+    /* The first position whose slot is free. The consumer frees slots meanwhile, but only behind that one, or that
+     * one when the ring was full; so going up from a position that was not free finds it. */
+    for (next = first; next <= first + 2 * (uint64_t)end->mask + 1; next++) {
+        if (qj_ring__get_state(end, next) == qj_ring__rest(end, next, QJ_RING_FREE)) break;
+        if (qj_ring__ahead(end, qj_ring__get_state(end, next), next) < 0) break;
+    }
+    end->position = next;
+    /* What it published of an insert whose first slot it did not reach. */
+    for (uint64_t i = 1; i <= end->mask; i++) {
+        if (qj_ring__get_state(end, next + i) == qj_ring__rest(end, next + i, QJ_RING_FULL)) {
+            QJ_RING_STEP("resume withdraw");
+            qj_ring__set_state(end, next + i, qj_ring__rest(end, next + i, QJ_RING_FREE));
+        }
+    }
+    return QJ_RING_OK;
+}
+
+/* ---- bells: how one side sleeps until the other has done something ----
+ *
+ *   waiter                                        other side
+ *   qj_bell_arm(&bell)                            push or pop
+ *   try once more; ready? then go on              if (qj_bell_ring(&bell)) wake it: futex, eventfd, signal, task ...
+ *   sleep while bell == 1
+ *
+ * Consumers wait on `consumer_bell` and producers ring it; producers wait on `producer_bell`. A bell that a dead or
+ * lying peer leaves wrong costs a sleep: sleep with a time limit and look at the peer. */
+
+static inline void qj_bell_arm(uint32_t *bell) {
+    __atomic_store_n(bell, 1, __ATOMIC_RELAXED);
+    /* Pairs with the fence in qj_bell_ring(): either it sees the bell armed, or our next try sees what it did. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+/* True when somebody sleeps, or is about to, and must be woken by the caller. */
+static inline int qj_bell_ring(uint32_t *bell) {
+    /* Pairs with the fence in qj_bell_arm(). */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(bell, __ATOMIC_RELAXED) == 0) return 0;
+    return __atomic_exchange_n(bell, 0, __ATOMIC_ACQ_REL) != 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

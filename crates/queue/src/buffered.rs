@@ -1,0 +1,162 @@
+//! Buffered ends: items are put one by one and travel by `B`, the blocking factor, so that what an insertion costs is
+//! paid once per `B` items. "Threads in the Synthesis kernel", section 6.4 (buffered queues): the device server of a
+//! sound converter that packs eight samples into a queue element. The specialised code the kernel synthesised for each
+//! place in the element is here the constant `B`. Knows no queue but through its ends.
+
+use core::mem::MaybeUninit;
+use core::ops::Deref;
+
+use crate::ends::{Consumer, Producer, Queue, Refused};
+use crate::slots::Refusal;
+
+/// Up to `B` items in order: written at one end, read at the other.
+struct Block<T, const B: usize> {
+    items: [MaybeUninit<T>; B],
+    read: usize,
+    written: usize,
+}
+
+impl<T, const B: usize> Block<T, B> {
+    fn new() -> Self {
+        const { assert!(B > 0, "a blocking factor is at least 1") };
+        Block { items: [const { MaybeUninit::uninit() }; B], read: 0, written: 0 }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, item: T) {
+        self.items[self.written].write(item);
+        self.written += 1;
+    }
+
+    #[inline(always)]
+    fn get(&mut self) -> Option<T> {
+        if self.read == self.written {
+            (self.read, self.written) = (0, 0);
+            return None;
+        }
+        self.read += 1;
+        // SAFETY: places from `read` to `written` hold items; this one is counted as read.
+        Some(unsafe { self.items[self.read - 1].assume_init_read() })
+    }
+}
+
+impl<T, const B: usize> Drop for Block<T, B> {
+    fn drop(&mut self) {
+        while self.get().is_some() {}
+    }
+}
+
+/// A producer that inserts `B` items at a time. Items wait in it until there are `B` or [`Packing::flush`] is called.
+pub struct Packing<R: Deref<Target: Queue>, const B: usize> {
+    producer: Producer<R>,
+    block: Block<<R::Target as Queue>::Item, B>,
+}
+
+impl<R: Deref<Target: Queue>, const B: usize> Packing<R, B> {
+    /// Packs what `producer` inserts.
+    ///
+    /// # Panics
+    /// When `B` items never fit into the queue.
+    pub fn new(producer: Producer<R>) -> Self {
+        let longest = producer.queue().longest_insert();
+        assert!(B <= longest, "a block of {B} items never fits: this queue takes {longest} at once");
+        Packing { producer, block: Block::new() }
+    }
+
+    /// Puts an item into the block, and the block into the queue when it is full. Refuses only when a full block waits
+    /// for room.
+    #[inline]
+    pub fn put(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+        if self.block.written == B
+            && let Err(why) = self.flush()
+        {
+            return Err(Refused { item, why });
+        }
+        self.block.put(item);
+        if self.block.written == B {
+            // No room is no loss: the block waits, and the next `put` or `flush` tries again.
+            let _ = self.flush();
+        }
+        Ok(())
+    }
+
+    /// Inserts what waits in the block, all or none.
+    ///
+    /// # Errors
+    /// When there is no room; the items keep waiting.
+    #[inline]
+    pub fn flush(&mut self) -> Result<(), Refusal> {
+        if self.block.written == 0 {
+            return Ok(());
+        }
+        let run = R::Target::claim(self.producer.own_mut(), self.block.written as u64)?;
+        // SAFETY: just claimed as many positions as there are items; all are moved out, written, then published.
+        unsafe {
+            for (offset, item) in self.block.items[..self.block.written].iter().enumerate() {
+                let position = run.first.wrapping_add(offset as u64);
+                R::Target::write(self.producer.own_mut(), position, item.assume_init_read());
+            }
+            self.block.written = 0;
+            R::Target::publish(self.producer.own_mut(), run);
+        }
+        Ok(())
+    }
+
+    /// How many items wait in the block.
+    pub fn waiting(&self) -> usize {
+        self.block.written
+    }
+}
+
+/// Tries to insert what still waits; items for which there is no room are dropped, as a queue drops those nobody took.
+impl<R: Deref<Target: Queue>, const B: usize> Drop for Packing<R, B> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// A consumer that takes up to `B` items at a time and hands them out one by one.
+pub struct Unpacking<R: Deref<Target: Queue>, const B: usize> {
+    consumer: Consumer<R>,
+    block: Block<<R::Target as Queue>::Item, B>,
+}
+
+impl<R: Deref<Target: Queue>, const B: usize> Unpacking<R, B> {
+    /// Unpacks what `consumer` takes.
+    pub fn new(consumer: Consumer<R>) -> Self {
+        Unpacking { consumer, block: Block::new() }
+    }
+
+    /// The next item.
+    ///
+    /// # Errors
+    /// When the queue is empty.
+    #[inline]
+    pub fn get(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+        if let Some(item) = self.block.get() {
+            return Ok(item);
+        }
+        let run = R::Target::acquire(self.consumer.own_mut(), B as u64)?;
+        // SAFETY: acquired at most `B` positions; each is read once into the empty block, then given back.
+        unsafe {
+            for offset in 0..run.count {
+                let item = R::Target::read(self.consumer.own_mut(), run.first.wrapping_add(offset));
+                self.block.put(item);
+            }
+            R::Target::give_back(self.consumer.own_mut(), run);
+        }
+        Ok(self.block.get().expect("a successful acquire brings at least one item"))
+    }
+}
+
+impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for Packing<R, B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Packing").field("waiting", &self.block.written).finish_non_exhaustive()
+    }
+}
+
+impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for Unpacking<R, B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Unpacking").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,361 @@
+//! The two ends of every queue: what can be asked of a producer and a consumer, written once over [`Queue`]. Nothing
+//! here waits; `wait` does that by the caller's strategy. Knows no slot and no index.
+
+use core::ops::Deref;
+
+use crate::slots::{Multi, Refusal, Run, Side};
+use crate::sync::{AtomicU32, GIVE_BACK, HINT, OBSERVE};
+
+/// What a queue does for its ends: find room, publish, find items, give back. Implemented by the queues of this crate.
+pub trait Queue: sealed::Sealed {
+    /// What travels.
+    type Item;
+    /// How many produce.
+    type Producers: Side;
+    /// How many consume.
+    type Consumers: Side;
+    /// What a producer knows for itself.
+    #[doc(hidden)]
+    type ProducerOwn;
+    /// What a consumer knows for itself.
+    #[doc(hidden)]
+    type ConsumerOwn;
+
+    #[doc(hidden)]
+    fn producer(&self) -> Self::ProducerOwn;
+    #[doc(hidden)]
+    fn consumer(&self) -> Self::ConsumerOwn;
+    /// Who counts the ends; nobody when they are in other processes.
+    #[doc(hidden)]
+    fn ends(&self) -> Option<&Ends>;
+    /// How many items can be inserted at once.
+    fn longest_insert(&self) -> usize;
+
+    #[doc(hidden)]
+    fn claim(own: &mut Self::ProducerOwn, count: u64) -> Result<Run, Refusal>;
+    /// # Safety
+    /// The position was claimed and is not published.
+    #[doc(hidden)]
+    unsafe fn write(own: &Self::ProducerOwn, position: u64, item: Self::Item);
+    /// # Safety
+    /// The run was claimed, and all of it written.
+    #[doc(hidden)]
+    unsafe fn publish(own: &mut Self::ProducerOwn, run: Run);
+    #[doc(hidden)]
+    fn acquire(own: &mut Self::ConsumerOwn, wanted: u64) -> Result<Run, Refusal>;
+    /// # Safety
+    /// The position was acquired, is not given back, and is read once.
+    #[doc(hidden)]
+    unsafe fn read(own: &Self::ConsumerOwn, position: u64) -> Self::Item;
+    /// # Safety
+    /// The run was acquired, and all of it read.
+    #[doc(hidden)]
+    unsafe fn give_back(own: &mut Self::ConsumerOwn, run: Run);
+}
+
+mod sealed {
+    /// The ends trust what `claim` and `acquire` return.
+    pub trait Sealed {}
+    impl<T, P, C, S> Sealed for crate::threads::Slotted<T, P, C, S> {}
+    impl<T, S: crate::storage::Storage<crate::indexed::Place<T>>> Sealed for crate::indexed::Indexed<T, S> {}
+    impl<P, C, M> Sealed for crate::shared::Ring<P, C, M> {}
+}
+
+/// What could not be inserted, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<T> {
+    /// What the caller wanted to insert.
+    pub item: T,
+    /// Why it was not possible. Queues among threads only ever say [`Refusal::NotReady`].
+    pub why: Refusal,
+}
+
+/// How many ends there are, so that nobody waits for an end that is gone.
+pub struct Ends {
+    producers: AtomicU32,
+    consumers: AtomicU32,
+    split: AtomicU32,
+}
+
+impl Ends {
+    #[cfg(feature = "alloc")]
+    pub(crate) fn new() -> Ends {
+        Ends { producers: AtomicU32::new(0), consumers: AtomicU32::new(0), split: AtomicU32::new(0) }
+    }
+}
+
+/// The end that inserts. With [`Multi`] producers it can be cloned.
+pub struct Producer<R: Deref<Target: Queue>> {
+    own: <R::Target as Queue>::ProducerOwn,
+    queue: R,
+}
+
+/// The end that takes. With [`Multi`] consumers it can be cloned.
+pub struct Consumer<R: Deref<Target: Queue>> {
+    own: <R::Target as Queue>::ConsumerOwn,
+    queue: R,
+}
+
+/// Both ends of a queue that is reached through `queue`; `None` when it has been split before.
+pub(crate) fn split<R: Deref<Target: Queue> + Clone>(queue: R) -> Option<(Producer<R>, Consumer<R>)> {
+    if let Some(ends) = queue.ends() {
+        // No partner: whoever reads 0 here got the queue in a way that synchronised with its making.
+        if ends.split.swap(1, HINT) == 1 {
+            return None;
+        }
+        ends.producers.store(1, HINT);
+        ends.consumers.store(1, HINT);
+    }
+    Some((Producer::at(queue.clone()), Consumer::at(queue)))
+}
+
+impl<R: Deref<Target: Queue>> Producer<R> {
+    /// An end that `split` or `clone` has counted.
+    pub(crate) fn at(queue: R) -> Self {
+        Producer { own: queue.producer(), queue }
+    }
+
+    pub(crate) fn own_mut(&mut self) -> &mut <R::Target as Queue>::ProducerOwn {
+        &mut self.own
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &R::Target {
+        &self.queue
+    }
+
+    /// Inserts an item unless the queue is full.
+    #[inline]
+    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+        match R::Target::claim(&mut self.own, 1) {
+            Ok(run) => {
+                // SAFETY: just claimed; written, then published.
+                unsafe {
+                    R::Target::write(&self.own, run.first, item);
+                    R::Target::publish(&mut self.own, run);
+                }
+                Ok(())
+            }
+            Err(why) => Err(Refused { item, why }),
+        }
+    }
+
+    /// Inserts all items in neighbouring positions, or none: consumers see them together and in this order, whatever
+    /// other producers do.
+    ///
+    /// # Panics
+    /// When there are more items than [`Queue::longest_insert`]: they would never fit.
+    #[inline]
+    pub fn push_all<const N: usize>(
+        &mut self,
+        items: [<R::Target as Queue>::Item; N],
+    ) -> Result<(), Refused<[<R::Target as Queue>::Item; N]>> {
+        match self.room(N) {
+            Ok(Some(run)) => {
+                // SAFETY: just claimed; the array has as many items as the run; all written, then published. No code
+                // of the caller runs in between.
+                unsafe {
+                    for (offset, item) in items.into_iter().enumerate() {
+                        R::Target::write(&self.own, run.first.wrapping_add(offset as u64), item);
+                    }
+                    R::Target::publish(&mut self.own, run);
+                }
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(why) => Err(Refused { item: items, why }),
+        }
+    }
+
+    /// The same for a slice whose items can be copied.
+    ///
+    /// # Panics
+    /// When there are more items than [`Queue::longest_insert`]: they would never fit.
+    #[inline]
+    pub fn push_slice(&mut self, items: &[<R::Target as Queue>::Item]) -> Result<(), Refusal>
+    where
+        <R::Target as Queue>::Item: Copy,
+    {
+        let Some(run) = self.room(items.len())? else { return Ok(()) };
+        // SAFETY: just claimed; the slice has as many items as the run; all written, then published.
+        unsafe {
+            for (offset, item) in items.iter().enumerate() {
+                R::Target::write(&self.own, run.first.wrapping_add(offset as u64), *item);
+            }
+            R::Target::publish(&mut self.own, run);
+        }
+        Ok(())
+    }
+
+    /// Room for `count` items; `None` for none.
+    #[inline(always)]
+    fn room(&mut self, count: usize) -> Result<Option<Run>, Refusal> {
+        if count == 0 {
+            return Ok(None);
+        }
+        let longest = self.queue.longest_insert();
+        assert!(count <= longest, "an insert of {count} items never fits: this queue takes {longest} at once");
+        R::Target::claim(&mut self.own, count as u64).map(Some)
+    }
+
+    /// Whether every consumer is gone, so that nothing pushed will ever be taken. Ends in other processes are not seen.
+    pub fn is_abandoned(&self) -> bool {
+        // Pairs with GIVE_BACK in the consumer's `drop`.
+        self.queue.ends().is_some_and(|ends| ends.consumers.load(OBSERVE) == 0)
+    }
+}
+
+impl<R: Deref<Target: Queue>> Consumer<R> {
+    /// An end that `split` or `clone` has counted.
+    pub(crate) fn at(queue: R) -> Self {
+        Consumer { own: queue.consumer(), queue }
+    }
+
+    pub(crate) fn own_mut(&mut self) -> &mut <R::Target as Queue>::ConsumerOwn {
+        &mut self.own
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &R::Target {
+        &self.queue
+    }
+
+    /// Takes the next item unless the queue is empty.
+    #[inline]
+    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+        let run = R::Target::acquire(&mut self.own, 1)?;
+        // SAFETY: just acquired one position; read once, then given back.
+        unsafe {
+            let item = R::Target::read(&self.own, run.first);
+            R::Target::give_back(&mut self.own, run);
+            Ok(item)
+        }
+    }
+
+    /// Takes up to `items.len()` items that are ready, in one step, and says how many.
+    #[inline]
+    pub fn pop_slice(&mut self, items: &mut [<R::Target as Queue>::Item]) -> Result<usize, Refusal>
+    where
+        <R::Target as Queue>::Item: Copy,
+    {
+        if items.is_empty() {
+            return Ok(0);
+        }
+        let run = R::Target::acquire(&mut self.own, items.len() as u64)?;
+        // SAFETY: acquired at most as many as there are items; each read once, then given back.
+        unsafe {
+            for (offset, item) in items.iter_mut().take(run.count as usize).enumerate() {
+                *item = R::Target::read(&self.own, run.first.wrapping_add(offset as u64));
+            }
+            R::Target::give_back(&mut self.own, run);
+        }
+        Ok(run.count as usize)
+    }
+
+    /// Takes up to `most` items that are ready, in one step, and hands each to `each`; says how many. When `each` panics
+    /// the items it has not seen are dropped.
+    pub fn pop_each(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(<R::Target as Queue>::Item),
+    ) -> Result<usize, Refusal> {
+        if most == 0 {
+            return Ok(0);
+        }
+        let run = R::Target::acquire(&mut self.own, most as u64)?;
+        let mut taking = Taking { consumer: self, run, read: 0 };
+        while let Some(item) = taking.next() {
+            each(item);
+        }
+        Ok(run.count as usize)
+    }
+
+    /// Whether every producer is gone. What they pushed before may still be there. Ends in other processes are not seen.
+    pub fn is_abandoned(&self) -> bool {
+        // Pairs with GIVE_BACK in the producer's `drop`: after `true`, one more `pop` sees all they have pushed.
+        self.queue.ends().is_some_and(|ends| ends.producers.load(OBSERVE) == 0)
+    }
+}
+
+/// An acquired run that is given back whatever happens.
+struct Taking<'a, R: Deref<Target: Queue>> {
+    consumer: &'a mut Consumer<R>,
+    run: Run,
+    read: u64,
+}
+
+impl<R: Deref<Target: Queue>> Taking<'_, R> {
+    fn next(&mut self) -> Option<<R::Target as Queue>::Item> {
+        if self.read == self.run.count {
+            return None;
+        }
+        let position = self.run.first.wrapping_add(self.read);
+        self.read += 1;
+        // SAFETY: acquired, not given back before `drop`, and counted as read.
+        Some(unsafe { R::Target::read(&self.consumer.own, position) })
+    }
+}
+
+impl<R: Deref<Target: Queue>> Drop for Taking<'_, R> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+        // SAFETY: acquired, and all of it read.
+        unsafe { R::Target::give_back(&mut self.consumer.own, self.run) };
+    }
+}
+
+impl<R> Clone for Producer<R>
+where
+    R: Deref<Target: Queue<Producers = Multi, ProducerOwn: Clone>> + Clone,
+{
+    fn clone(&self) -> Self {
+        if let Some(ends) = self.queue.ends() {
+            // No partner: this end is counted, so the number cannot reach 0 meanwhile.
+            ends.producers.fetch_add(1, HINT);
+        }
+        Producer { own: self.own.clone(), queue: self.queue.clone() }
+    }
+}
+
+impl<R> Clone for Consumer<R>
+where
+    R: Deref<Target: Queue<Consumers = Multi, ConsumerOwn: Clone>> + Clone,
+{
+    fn clone(&self) -> Self {
+        if let Some(ends) = self.queue.ends() {
+            // No partner: this end is counted, so the number cannot reach 0 meanwhile.
+            ends.consumers.fetch_add(1, HINT);
+        }
+        Consumer { own: self.own.clone(), queue: self.queue.clone() }
+    }
+}
+
+impl<R: Deref<Target: Queue>> Drop for Producer<R> {
+    fn drop(&mut self) {
+        if let Some(ends) = self.queue.ends() {
+            // Pairs with OBSERVE in the consumer's `is_abandoned`.
+            ends.producers.fetch_sub(1, GIVE_BACK);
+        }
+    }
+}
+
+impl<R: Deref<Target: Queue>> Drop for Consumer<R> {
+    fn drop(&mut self) {
+        if let Some(ends) = self.queue.ends() {
+            // Pairs with OBSERVE in the producer's `is_abandoned`.
+            ends.consumers.fetch_sub(1, GIVE_BACK);
+        }
+    }
+}
+
+impl<R: Deref<Target: Queue>> core::fmt::Debug for Producer<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Producer").finish_non_exhaustive()
+    }
+}
+
+impl<R: Deref<Target: Queue>> core::fmt::Debug for Consumer<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Consumer").finish_non_exhaustive()
+    }
+}

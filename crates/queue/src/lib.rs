@@ -1,0 +1,42 @@
+//! Queues without locks: one or many producers, one or many consumers, among threads, interrupt handlers or processes.
+//! Knows nothing of what travels, and never blocks: callers choose how to wait.
+//!
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(all(feature = "std", not(target_os = "none")))]
+extern crate std;
+
+mod bell;
+mod buffered;
+mod ends;
+mod gather;
+mod indexed;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod map;
+mod queues;
+pub mod shared;
+mod slots;
+mod storage;
+mod sync;
+mod threads;
+mod wait;
+mod word;
+
+pub use bell::{Bell, Signalling};
+pub use buffered::{Packing, Unpacking};
+pub use ends::{Consumer, Producer, Queue, Refused};
+pub use gather::{FromLane, Gather};
+pub use indexed::Indexed;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use map::Mapping;
+pub use queues::*;
+pub use slots::{Multi, Refusal, Side, Single};
+pub use threads::Slotted;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use wait::{Futex, wake};
+pub use wait::{Spin, Stopped, StoppedWith, Wait};
+#[cfg(all(feature = "std", not(target_os = "none")))]
+pub use wait::{Until, Yield};

@@ -1,0 +1,95 @@
+//! The queues by name: which algorithm, which sides, where the memory lies. Holds no algorithm.
+//!
+//! | | one consumer | many consumers |
+//! |---|---|---|
+//! | one producer | `sp_sc` (dense, for throughput), `sp_sc_prompt` (state in the slot, for latency) | `sp_mc` |
+//! | many producers | `mp_sc` | `mp_mc` |
+//!
+//! "Dedicated" sides are [`Single`], "optimistic" ones [`Multi`], in the words of the Synthesis papers.
+
+use crate::ends::{Consumer, Producer, split};
+use crate::indexed::{Indexed, Place};
+use crate::slots::{Multi, Side, Single};
+use crate::threads::{Slot, Slotted};
+
+/// One producer, one consumer, `N` items in place. For throughput.
+pub type SpScArray<T, const N: usize> = Indexed<T, [Place<T>; N]>;
+/// One producer, one consumer, `N` items in place. For latency: one cache line travels per item, not two.
+pub type SpScPromptArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T>; N]>;
+/// Many producers, one consumer, `N` items in place.
+pub type MpScArray<T, const N: usize> = Slotted<T, Multi, Single, [Slot<T>; N]>;
+/// One producer, many consumers, `N` items in place.
+pub type SpMcArray<T, const N: usize> = Slotted<T, Single, Multi, [Slot<T>; N]>;
+/// Many producers, many consumers, `N` items in place.
+pub type MpMcArray<T, const N: usize> = Slotted<T, Multi, Multi, [Slot<T>; N]>;
+
+impl<T, const N: usize> SpScArray<T, N> {
+    /// The two ends; `None` when they were given away before.
+    pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
+        split(self)
+    }
+}
+
+impl<T, P: Side, C: Side, const N: usize> Slotted<T, P, C, [Slot<T>; N]> {
+    /// The two ends; `None` when they were given away before.
+    pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
+        split(self)
+    }
+}
+
+#[cfg(feature = "alloc")]
+pub use owned::*;
+
+/// Queues that own their memory and live as long as one of their ends.
+#[cfg(feature = "alloc")]
+mod owned {
+    use alloc::boxed::Box;
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::storage::boxed;
+
+    /// An end's reference to a queue of [`sp_sc`].
+    pub type SpSc<T> = Arc<Indexed<T, Box<[Place<T>]>>>;
+    /// An end's reference to a queue of [`sp_sc_prompt`].
+    pub type SpScPrompt<T> = Arc<Slotted<T, Single, Single, Box<[Slot<T>]>>>;
+    /// An end's reference to a queue of [`mp_sc`].
+    pub type MpSc<T> = Arc<Slotted<T, Multi, Single, Box<[Slot<T>]>>>;
+    /// An end's reference to a queue of [`sp_mc`].
+    pub type SpMc<T> = Arc<Slotted<T, Single, Multi, Box<[Slot<T>]>>>;
+    /// An end's reference to a queue of [`mp_mc`].
+    pub type MpMc<T> = Arc<Slotted<T, Multi, Multi, Box<[Slot<T>]>>>;
+
+    /// One producer, one consumer, room for at least `capacity` items. For throughput.
+    pub fn sp_sc<T>(capacity: usize) -> (Producer<SpSc<T>>, Consumer<SpSc<T>>) {
+        split(Arc::new(Indexed::with_places(boxed(capacity, Place::new)))).expect("the queue is new")
+    }
+
+    /// One producer, one consumer, room for at least `capacity` items. For latency: one cache line travels per item, not
+    /// two.
+    pub fn sp_sc_prompt<T>(capacity: usize) -> (Producer<SpScPrompt<T>>, Consumer<SpScPrompt<T>>) {
+        slotted(capacity)
+    }
+
+    /// Many producers, one consumer, room for at least `capacity` items.
+    pub fn mp_sc<T>(capacity: usize) -> (Producer<MpSc<T>>, Consumer<MpSc<T>>) {
+        slotted(capacity)
+    }
+
+    /// One producer, many consumers, room for at least `capacity` items.
+    pub fn sp_mc<T>(capacity: usize) -> (Producer<SpMc<T>>, Consumer<SpMc<T>>) {
+        slotted(capacity)
+    }
+
+    /// Many producers, many consumers, room for at least `capacity` items.
+    pub fn mp_mc<T>(capacity: usize) -> (Producer<MpMc<T>>, Consumer<MpMc<T>>) {
+        slotted(capacity)
+    }
+
+    type OwnedSlotted<T, P, C> = Arc<Slotted<T, P, C, Box<[Slot<T>]>>>;
+    type Ends<R> = (Producer<R>, Consumer<R>);
+
+    fn slotted<T, P: Side, C: Side>(capacity: usize) -> Ends<OwnedSlotted<T, P, C>> {
+        split(Arc::new(Slotted::with_slots(boxed(capacity, Slot::new)))).expect("the queue is new")
+    }
+}

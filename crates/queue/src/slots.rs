@@ -1,0 +1,483 @@
+//! The one algorithm of every queue whose slots say themselves whether they are free or full: claim, publish, acquire,
+//! give back, for one or many producers and consumers, among threads or processes. Specialised by the compiler through
+//! [`Side`] and [`Memory`]. Knows neither who owns the memory nor how to wait.
+//!
+//! "Threads in the Synthesis kernel", section 3.2 (optimistic queues), puts a flag beside each slot because the head
+//! alone does not tell that an item has been written. We put the flag *into* the slot, with the lap: one cache line
+//! moves per item and direction, neighbouring flags are not shared falsely, and the index is never needed to decide
+//! whether a slot may be touched.
+//!
+//! ```text
+//!   one producer      look at state[p]                    write   state[p] = FULL(lap)
+//!   many, threads     look, exchange claim p -> p+n       write   state[p+n-1] .. state[p] = FULL(lap)
+//!   many, processes   look, exchange state[p] -> BUSY(lap, owner, n), claim -> p+n  (helped on by others)
+//!                                                         write   state[p+n-1] .. state[p] = FULL(lap)
+//! ```
+//!
+//! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
+//! die one by one; a process may, and then the mark in the slot says whom to disown.
+
+use super::sync::{AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
+use super::word::{Phase, SPAN_MAX, Word};
+
+/// How many use a side of a queue.
+pub trait Side: sealed::Side + Send + Sync + 'static {}
+
+/// One user: no exchange, the position is its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Single;
+
+/// Many users, who claim positions optimistically: look, exchange, retry when somebody was faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Multi;
+
+impl Side for Single {}
+impl Side for Multi {}
+
+pub(super) mod sealed {
+    /// How many use a side, as the algorithm asks.
+    pub trait Side {
+        /// Whether positions must be claimed.
+        const COUNT: Count;
+    }
+
+    /// One or many.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub enum Count {
+        /// The position is private.
+        One,
+        /// The position is claimed.
+        Many,
+    }
+
+    impl Side for super::Single {
+        const COUNT: Count = Count::One;
+    }
+    impl Side for super::Multi {
+        const COUNT: Count = Count::Many;
+    }
+}
+use sealed::Count;
+
+/// What lies in a slot, and what those who share it have to fear.
+pub(super) trait Memory {
+    /// What a slot carries.
+    type Item;
+    /// Whose faults the algorithm must survive.
+    const TRUST: Trust;
+
+    /// The state of the slot.
+    fn state(&self) -> &AtomicU64;
+    /// Writes the item.
+    ///
+    /// # Safety
+    /// The caller has claimed the slot.
+    unsafe fn write(&self, item: Self::Item);
+    /// Reads the item out of the slot.
+    ///
+    /// # Safety
+    /// The caller has acquired the slot and reads it once.
+    unsafe fn read(&self) -> Self::Item;
+}
+
+/// Whether all ends live and die together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Threads: an end that has claimed will publish, and words are what this crate wrote.
+    Threads,
+    /// Processes: an end may die anywhere, and words may be anything.
+    Processes,
+}
+
+/// Why an operation was not possible now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A push found no room, a pop no item.
+    NotReady,
+    /// Not ready, and this owner is at work on the slot; when it is dead, disown it.
+    Held {
+        /// The number of the end at work.
+        owner: u8,
+    },
+    /// The memory holds what no honest peer writes.
+    Broken,
+}
+
+/// The slots and the two indices of a queue, as an end sees them. The mask is the end's own: whatever the memory says,
+/// no access leaves the slots.
+pub(super) struct View<M> {
+    pub(super) slots: *const M,
+    pub(super) claim: *const AtomicU64,
+    pub(super) take: *const AtomicU64,
+    pub(super) mask: u64,
+    pub(super) shift: u32,
+}
+
+impl<M> Clone for View<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for View<M> {}
+
+// SAFETY: a view is a shared reference to slots and indices, kept as pointers because an end owns what they lie in.
+unsafe impl<M: Sync> Send for View<M> {}
+// SAFETY: as above.
+unsafe impl<M: Sync> Sync for View<M> {}
+
+/// Consecutive positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub(super) first: u64,
+    pub(super) count: u64,
+}
+
+impl<M: Memory> View<M> {
+    /// # Safety
+    /// `slots` points to `capacity` slots, a power of two; all three outlive every use of the view, and only views (here
+    /// or in another process, in this or the C implementation) touch them.
+    pub(super) unsafe fn new(
+        slots: *const M,
+        capacity: usize,
+        claim: *const AtomicU64,
+        take: *const AtomicU64,
+    ) -> View<M> {
+        View { slots, claim, take, mask: capacity as u64 - 1, shift: capacity.trailing_zeros() }
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&self, position: u64) -> &M {
+        // SAFETY: masked to an index below the capacity that was promised to `new`.
+        unsafe { &*self.slots.add((position & self.mask) as usize) }
+    }
+
+    #[inline(always)]
+    fn claim_hint(&self) -> &AtomicU64 {
+        // SAFETY: promised to `new`.
+        unsafe { &*self.claim }
+    }
+
+    #[inline(always)]
+    fn take_hint(&self) -> &AtomicU64 {
+        // SAFETY: promised to `new`.
+        unsafe { &*self.take }
+    }
+
+    #[inline(always)]
+    pub(super) fn lap(&self, position: u64) -> u64 {
+        position >> self.shift
+    }
+
+    #[inline(always)]
+    pub(super) fn rest(&self, position: u64, phase: Phase) -> Word {
+        Word::rest(self.lap(position), phase)
+    }
+
+    #[inline(always)]
+    pub(super) fn state(&self, position: u64) -> Word {
+        // Pairs with PUBLISH in `publish`, GIVE_BACK in `give_back` and MARK in `exchange`.
+        Word(self.slot(position).state().load(OBSERVE))
+    }
+
+    #[inline(always)]
+    pub(super) fn exchange(&self, position: u64, from: Word, to: Word) -> bool {
+        // Pairs with OBSERVE in `state` and with itself: marks follow marks.
+        self.slot(position).state().compare_exchange(from.0, to.0, MARK, HINT).is_ok()
+    }
+
+    /// Attempts after which a call among processes gives up: honest peers cost one per call of theirs, a liar could
+    /// move the hints for ever.
+    fn attempts(&self) -> u64 {
+        2 * self.mask + 64
+    }
+
+    // ---- producers ----
+
+    /// How many items may be claimed at once.
+    pub(super) fn longest_insert(&self) -> u64 {
+        match M::TRUST {
+            Trust::Threads => self.mask + 1,
+            Trust::Processes => SPAN_MAX.min(self.mask + 1),
+        }
+    }
+
+    /// The last of `count` positions from `first` whose slot is not free, and its state.
+    #[inline(always)]
+    fn occupied<C: Side>(&self, first: u64, count: u64) -> Option<(u64, Word)> {
+        let last = first.wrapping_add(count - 1);
+        // One consumer of our own process gives slots back in order: when the last is free, all are.
+        let least = match (C::COUNT, M::TRUST) {
+            (Count::One, Trust::Threads) => last,
+            (Count::One, Trust::Processes) | (Count::Many, _) => first,
+        };
+        let mut position = last;
+        loop {
+            let found = self.state(position);
+            if found != self.rest(position, Phase::Free) {
+                return Some((position, found));
+            }
+            if position == least {
+                return None;
+            }
+            position = position.wrapping_sub(1);
+        }
+    }
+
+    /// Gets `count` neighbouring free slots, all or none. They belong to the caller until it publishes them.
+    #[inline(always)]
+    pub(super) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, Refusal> {
+        debug_assert!(count >= 1 && count <= self.longest_insert());
+        match (P::COUNT, M::TRUST) {
+            (Count::One, _) => match self.occupied::<C>(*own, count) {
+                None => {
+                    let run = Run { first: *own, count };
+                    *own += count;
+                    Ok(run)
+                }
+                Some((position, found)) => Err(self.full::<P, C>(position, found)),
+            },
+            (Count::Many, Trust::Threads) => self.claim_index::<C>(count),
+            (Count::Many, Trust::Processes) => self.claim_slot::<P, C>(owner, count),
+        }
+    }
+
+    fn claim_index<C: Side>(&self, count: u64) -> Result<Run, Refusal> {
+        loop {
+            let first = self.claim_hint().load(HINT);
+            match self.occupied::<C>(first, count) {
+                None => {
+                    // Nobody claimed `first` since: its slot, and those behind it, are as free as we saw them.
+                    if self.claim_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
+                        return Ok(Run { first, count });
+                    }
+                }
+                // Who fills a slot has moved the index before; OBSERVE lets us see that, so an unmoved index means full.
+                Some(_) if self.claim_hint().load(HINT) == first => return Err(Refusal::NotReady),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn claim_slot<P: Side, C: Side>(&self, owner: u8, count: u64) -> Result<Run, Refusal> {
+        for _ in 0..self.attempts() {
+            let first = self.claim_hint().load(HINT);
+            match self.occupied::<C>(first, count) {
+                None => {
+                    let busy = Word::held(self.lap(first), owner, count, Phase::Busy);
+                    if self.exchange(first, self.rest(first, Phase::Free), busy) {
+                        self.help(self.claim_hint(), first, first.wrapping_add(count));
+                        return Ok(Run { first, count });
+                    }
+                }
+                // Claimed since, or the hint lags behind; the first slot tells how far the claim reaches.
+                Some((position, found)) if found.ahead_of(self.lap(position)) >= 0 => {
+                    let state = self.state(first);
+                    let ahead = state.ahead_of(self.lap(first));
+                    let span = if ahead == 0 && state.phase() == Some(Phase::Busy) { state.span() } else { 1 };
+                    if ahead >= 0 && state != self.rest(first, Phase::Free) {
+                        self.help(self.claim_hint(), first, first.wrapping_add(span));
+                    }
+                }
+                Some((position, found)) => {
+                    if self.claim_hint().load(HINT) == first {
+                        return Err(self.full::<P, C>(position, found));
+                    }
+                }
+            }
+        }
+        Err(Refusal::NotReady)
+    }
+
+    /// Moves a hint on, unless somebody has. No partner: the states of the slots carry all that must be seen.
+    fn help(&self, hint: &AtomicU64, from: u64, to: u64) {
+        let _ = hint.compare_exchange(from, to, HINT, HINT);
+    }
+
+    /// Writes an item into a claimed position.
+    ///
+    /// # Safety
+    /// The position was claimed by the caller and is not published.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, position: u64, item: M::Item) {
+        // SAFETY: claimed, says the caller.
+        unsafe { self.slot(position).write(item) };
+    }
+
+    /// Hands claimed and written positions to the consumers, the last first: they start at the first, so they see all
+    /// or none.
+    ///
+    /// # Safety
+    /// The positions were claimed by the caller and written.
+    #[inline(always)]
+    pub(super) unsafe fn publish(&self, run: Run) {
+        for offset in (0..run.count).rev() {
+            let position = run.first.wrapping_add(offset);
+            // Pairs with OBSERVE in `state`, called by `acquire`: the item is written before it is seen.
+            self.slot(position).state().store(self.rest(position, Phase::Full).0, PUBLISH);
+        }
+    }
+
+    // ---- consumers ----
+
+    /// Gets up to `wanted` items. They belong to the caller until it gives the slots back.
+    #[inline(always)]
+    pub(super) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, Refusal> {
+        debug_assert!(wanted >= 1);
+        match (C::COUNT, M::TRUST) {
+            (Count::One, Trust::Threads) => {
+                let run = Run { first: *own, count: self.full_from(*own, wanted) };
+                if run.count == 0 {
+                    return Err(Refusal::NotReady);
+                }
+                *own += run.count;
+                Ok(run)
+            }
+            (Count::Many, Trust::Threads) => self.acquire_index(wanted),
+            (Count::One, Trust::Processes) => self.acquire_own::<P>(own, wanted),
+            (Count::Many, Trust::Processes) => self.acquire_slot::<P>(owner),
+        }
+    }
+
+    /// How many items, up to `wanted`, are ready from `first` on.
+    #[inline(always)]
+    fn full_from(&self, first: u64, wanted: u64) -> u64 {
+        let mut count = 0;
+        let mut position = first;
+        while count < wanted && self.state(position) == self.rest(position, Phase::Full) {
+            count += 1;
+            position = first.wrapping_add(count);
+        }
+        count
+    }
+
+    fn acquire_index(&self, wanted: u64) -> Result<Run, Refusal> {
+        loop {
+            let first = self.take_hint().load(HINT);
+            let count = self.full_from(first, wanted);
+            if count > 0 {
+                // Nobody took `first` since: it, and those behind it, are as full as we saw them.
+                if self.take_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
+                    return Ok(Run { first, count });
+                }
+            } else if self.take_hint().load(HINT) == first {
+                // Who empties a slot has moved the index before; an unmoved index means empty.
+                return Err(Refusal::NotReady);
+            }
+        }
+    }
+
+    /// One consumer among processes: steps over what a dead producer left.
+    #[inline(always)]
+    fn acquire_own<P: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, Refusal> {
+        for _ in 0..=self.mask {
+            let run = Run { first: *own, count: self.full_from(*own, wanted) };
+            if run.count > 0 {
+                *own += run.count;
+                return Ok(run);
+            }
+            let found = self.state(*own);
+            if found == self.rest(*own, Phase::Full) {
+                continue;
+            }
+            if found != self.rest(*own, Phase::Void) {
+                return Err(self.empty::<P>(*own, found));
+            }
+            self.give_back_one(*own);
+            *own += 1;
+        }
+        Err(Refusal::NotReady)
+    }
+
+    fn acquire_slot<P: Side>(&self, owner: u8) -> Result<Run, Refusal> {
+        for _ in 0..self.attempts() {
+            let first = self.take_hint().load(HINT);
+            let (found, lap) = (self.state(first), self.lap(first));
+            if found == self.rest(first, Phase::Full) {
+                if self.exchange(first, found, Word::held(lap, owner, 1, Phase::Taken)) {
+                    self.help(self.take_hint(), first, first.wrapping_add(1));
+                    return Ok(Run { first, count: 1 });
+                }
+            } else if found == self.rest(first, Phase::Void) {
+                if self.exchange(first, found, Word::rest(lap + 1, Phase::Free)) {
+                    self.help(self.take_hint(), first, first.wrapping_add(1));
+                }
+            } else if found.ahead_of(lap) > 0 || (found.ahead_of(lap) == 0 && found.phase() == Some(Phase::Taken)) {
+                // Taken already: the hint lags behind, or a consumer died between its claim and its advance.
+                self.help(self.take_hint(), first, first.wrapping_add(1));
+            } else if self.take_hint().load(HINT) == first {
+                return Err(self.empty::<P>(first, found));
+            }
+        }
+        Err(Refusal::NotReady)
+    }
+
+    /// Takes the item out of an acquired position.
+    ///
+    /// # Safety
+    /// The position was acquired by the caller, is not given back, and is read once.
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, position: u64) -> M::Item {
+        // SAFETY: acquired, says the caller.
+        unsafe { self.slot(position).read() }
+    }
+
+    /// Gives acquired and read slots to the producers of the next lap, in order.
+    ///
+    /// # Safety
+    /// The positions were acquired by the caller and read.
+    #[inline(always)]
+    pub(super) unsafe fn give_back(&self, run: Run) {
+        for offset in 0..run.count {
+            self.give_back_one(run.first.wrapping_add(offset));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn give_back_one(&self, position: u64) {
+        let free = Word::rest(self.lap(position) + 1, Phase::Free);
+        // Pairs with OBSERVE in `state`, called by `occupied`: the item is read before it is overwritten.
+        self.slot(position).state().store(free.0, GIVE_BACK);
+    }
+
+    // ---- why not ----
+
+    /// Why there is no room at `position`: what honest peers leave there is the item of the lap before.
+    #[cold]
+    fn full<P: Side, C: Side>(&self, position: u64, found: Word) -> Refusal {
+        if M::TRUST == Trust::Threads {
+            return Refusal::NotReady;
+        }
+        let before = self.lap(position).wrapping_sub(1);
+        if found == Word::rest(before, Phase::Full) || found == Word::rest(before, Phase::Void) {
+            Refusal::NotReady
+        } else if found.ahead_of(before) == 0 {
+            match found.phase() {
+                Some(Phase::Busy) => held::<P>(found),
+                Some(Phase::Taken) => held::<C>(found),
+                Some(Phase::Free | Phase::Full | Phase::Void) | None => Refusal::Broken,
+            }
+        } else {
+            Refusal::Broken
+        }
+    }
+
+    /// Why there is no item at `position`: honest peers have not published there yet.
+    #[cold]
+    fn empty<P: Side>(&self, position: u64, found: Word) -> Refusal {
+        if found == self.rest(position, Phase::Free) {
+            Refusal::NotReady
+        } else if found.ahead_of(self.lap(position)) == 0 && found.phase() == Some(Phase::Busy) {
+            held::<P>(found)
+        } else {
+            Refusal::Broken
+        }
+    }
+}
+
+/// Who is at work; only a shared side leaves the mark of an owner.
+fn held<S: Side>(found: Word) -> Refusal {
+    match (S::COUNT, found.owner()) {
+        (Count::One, _) | (Count::Many, 0) => Refusal::Broken,
+        (Count::Many, owner) => Refusal::Held { owner },
+    }
+}

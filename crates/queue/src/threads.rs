@@ -1,0 +1,187 @@
+//! Queues among threads (and interrupt handlers) of one program whose slots say themselves whether they are full. Items
+//! of any type; the memory is an array or, with `alloc`, a boxed slice. The algorithm is in `slots`.
+
+use core::marker::PhantomData;
+
+use crate::ends::{Ends, Queue};
+use crate::slots::{Memory, Refusal, Run, Side, Trust, View};
+use crate::storage::{Line, Storage};
+use crate::sync::{AtomicU64, Cell, OBSERVE};
+use crate::word::Phase;
+
+/// A slot: its state, then the item.
+pub struct Slot<T> {
+    state: AtomicU64,
+    item: Cell<T>,
+}
+
+#[cfg(feature = "alloc")]
+impl<T> Slot<T> {
+    pub(crate) fn new() -> Self {
+        Slot { state: AtomicU64::new(0), item: Cell::new() }
+    }
+}
+
+// SAFETY: an item is used by one thread at a time, as the states say; it moves between threads, so it must be `Send`.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+impl<T> Memory for Slot<T> {
+    type Item = T;
+    const TRUST: Trust = Trust::Threads;
+
+    #[inline(always)]
+    fn state(&self) -> &AtomicU64 {
+        &self.state
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn write(&self, item: T) {
+        // SAFETY: the caller has claimed the slot.
+        unsafe { self.item.write(item) };
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn read(&self) -> T {
+        // SAFETY: the caller has acquired the slot and reads it once.
+        unsafe { self.item.read() }
+    }
+}
+
+/// A queue whose slots carry their state. `P` and `C` say how many produce and consume, `S` where the slots lie.
+pub struct Slotted<T, P, C, S> {
+    claim: Line<AtomicU64>,
+    take: Line<AtomicU64>,
+    ends: Ends,
+    slots: S,
+    sides: PhantomData<(T, P, C)>,
+}
+
+impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Slotted<T, P, C, S> {
+    #[cfg(feature = "alloc")]
+    pub(crate) fn with_slots(slots: S) -> Self {
+        assert!(slots.cells().len().is_power_of_two(), "storage is made with a power of two cells");
+        Slotted {
+            claim: Line(AtomicU64::new(0)),
+            take: Line(AtomicU64::new(0)),
+            ends: Ends::new(),
+            slots,
+            sides: PhantomData,
+        }
+    }
+
+    fn view(&self) -> View<Slot<T>> {
+        let cells = self.slots.cells();
+        // SAFETY: 1. The storage holds a power of two slots and does not move while an end refers to the queue. 2. All
+        // access goes through views.
+        unsafe { View::new(cells.as_ptr(), cells.len(), &raw const self.claim.0, &raw const self.take.0) }
+    }
+}
+
+impl<T, P, C, const N: usize> Slotted<T, P, C, [Slot<T>; N]> {
+    /// An empty queue of `N` slots in place, usable in a `static`. `N` is a power of two.
+    pub const fn new() -> Self {
+        const { assert!(N.is_power_of_two(), "a queue has a power of two slots") };
+        // SAFETY: a queue of zeros is an empty one: all indices 0, no ends, every slot free in lap 0, no item.
+        unsafe { core::mem::MaybeUninit::zeroed().assume_init() }
+    }
+}
+
+impl<T, P, C, const N: usize> Default for Slotted<T, P, C, [Slot<T>; N]> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, P, C, S> core::fmt::Debug for Slotted<T, P, C, S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Slotted").finish_non_exhaustive()
+    }
+}
+
+/// What an end knows for itself: the slots, and its position when nobody shares its side. On lines of its own: an end is
+/// written at every operation, and the two ends may have been made side by side.
+#[repr(align(128))]
+pub struct Own<M> {
+    view: View<M>,
+    position: u64,
+}
+
+impl<M> Clone for Own<M> {
+    fn clone(&self) -> Self {
+        Own { view: self.view, position: self.position }
+    }
+}
+
+impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Queue for Slotted<T, P, C, S> {
+    type Item = T;
+    type Producers = P;
+    type Consumers = C;
+    type ProducerOwn = Own<Slot<T>>;
+    type ConsumerOwn = Own<Slot<T>>;
+
+    fn producer(&self) -> Own<Slot<T>> {
+        Own { view: self.view(), position: 0 }
+    }
+
+    fn consumer(&self) -> Own<Slot<T>> {
+        Own { view: self.view(), position: 0 }
+    }
+
+    fn ends(&self) -> Option<&Ends> {
+        Some(&self.ends)
+    }
+
+    fn longest_insert(&self) -> usize {
+        self.slots.cells().len()
+    }
+
+    #[inline(always)]
+    fn claim(own: &mut Own<Slot<T>>, count: u64) -> Result<Run, Refusal> {
+        own.view.claim::<P, C>(&mut own.position, 0, count)
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn write(own: &Own<Slot<T>>, position: u64, item: T) {
+        // SAFETY: claimed, says the caller.
+        unsafe { own.view.write(position, item) };
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn publish(own: &mut Own<Slot<T>>, run: Run) {
+        // SAFETY: claimed and written, says the caller.
+        unsafe { own.view.publish(run) };
+    }
+
+    #[inline(always)]
+    fn acquire(own: &mut Own<Slot<T>>, wanted: u64) -> Result<Run, Refusal> {
+        own.view.acquire::<P, C>(&mut own.position, 0, wanted)
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn read(own: &Own<Slot<T>>, position: u64) -> T {
+        // SAFETY: acquired, says the caller, and read once.
+        unsafe { own.view.read(position) }
+    }
+
+    // SAFETY: the caller keeps what the trait asks for.
+    #[inline(always)]
+    unsafe fn give_back(own: &mut Own<Slot<T>>, run: Run) {
+        // SAFETY: acquired and read, says the caller.
+        unsafe { own.view.give_back(run) };
+    }
+}
+
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        // Pairs with PUBLISH in `View::publish`, should the last end have been dropped on another thread.
+        if crate::word::Word(self.state.load(OBSERVE)).phase() == Some(Phase::Full) {
+            // SAFETY: the slot is full, and with `&mut self` nobody else reads it.
+            drop(unsafe { self.item.read() });
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The synchronous face: an operation that is repeated until it succeeds, with a pause of the caller's choice between
+//! two attempts. Knows no queue but through its ends.
+
+use core::ops::{ControlFlow, Deref};
+
+use crate::ends::{Consumer, Producer, Queue, Refused};
+use crate::slots::Refusal;
+
+/// What to do between two attempts. Closures are strategies too: a task of a scheduler yields in one.
+pub trait Wait {
+    /// Called after the attempt number `turn`, from 0, has failed. `Break` gives up.
+    fn pause(&mut self, turn: u32) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(u32) -> ControlFlow<()>> Wait for F {
+    fn pause(&mut self, turn: u32) -> ControlFlow<()> {
+        self(turn)
+    }
+}
+
+/// Keeps the processor. For waits shorter than a switch of threads, on a processor of one's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spin;
+
+impl Wait for Spin {
+    fn pause(&mut self, _turn: u32) -> ControlFlow<()> {
+        core::hint::spin_loop();
+        ControlFlow::Continue(())
+    }
+}
+
+/// Spins a little, then gives up the processor each time. For more threads than processors.
+#[cfg(all(feature = "std", not(target_os = "none")))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Yield;
+
+#[cfg(all(feature = "std", not(target_os = "none")))]
+impl Wait for Yield {
+    fn pause(&mut self, turn: u32) -> ControlFlow<()> {
+        if turn < 16 {
+            core::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Another strategy, until a time.
+#[cfg(all(feature = "std", not(target_os = "none")))]
+#[derive(Clone, Copy, Debug)]
+pub struct Until<W> {
+    end: std::time::Instant,
+    wait: W,
+}
+
+#[cfg(all(feature = "std", not(target_os = "none")))]
+impl<W> Until<W> {
+    /// `wait`, but no longer than `limit` from now on.
+    pub fn passed(limit: core::time::Duration, wait: W) -> Self {
+        Until { end: std::time::Instant::now() + limit, wait }
+    }
+}
+
+#[cfg(all(feature = "std", not(target_os = "none")))]
+impl<W: Wait> Wait for Until<W> {
+    fn pause(&mut self, turn: u32) -> ControlFlow<()> {
+        // The clock costs more than a spin: it is read at every turn only once turns are slow.
+        if (turn >= 64 || turn % 16 == 15) && std::time::Instant::now() >= self.end {
+            return ControlFlow::Break(());
+        }
+        self.wait.pause(turn)
+    }
+}
+
+/// Sleeps at a [`Bell`](crate::Bell) that the other side rings with [`wake`], in this process or another. Sleeps no
+/// longer than `nap` at a time, because a peer may have died with the rope in its hand; `Until` limits the whole.
+#[cfg(all(feature = "std", target_os = "linux"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Futex<'a> {
+    bell: &'a crate::Bell,
+    nap: core::time::Duration,
+    spins: u32,
+    armed: bool,
+}
+
+#[cfg(all(feature = "std", target_os = "linux"))]
+impl<'a> Futex<'a> {
+    /// Spins a little, then sleeps up to `nap` at a time.
+    pub fn new(bell: &'a crate::Bell, nap: core::time::Duration) -> Self {
+        Futex { bell, nap, spins: 64, armed: false }
+    }
+}
+
+#[cfg(all(feature = "std", target_os = "linux"))]
+impl Wait for Futex<'_> {
+    fn pause(&mut self, turn: u32) -> ControlFlow<()> {
+        if turn < self.spins {
+            core::hint::spin_loop();
+        } else if !self.armed || !self.bell.is_armed() {
+            // The attempt that follows is the one that makes it safe to sleep.
+            self.bell.arm();
+            self.armed = true;
+        } else {
+            sleep(self.bell, self.nap);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Sleeps while the bell is armed, at most `nap`.
+#[cfg(all(feature = "std", target_os = "linux"))]
+fn sleep(bell: &crate::Bell, nap: core::time::Duration) {
+    let limit = libc::timespec { tv_sec: nap.as_secs() as _, tv_nsec: nap.subsec_nanos() as _ };
+    // SAFETY: the word is alive and aligned, the time limit too. Any outcome is fine: the caller tries again.
+    unsafe { libc::syscall(libc::SYS_futex, bell.word().as_ptr(), libc::FUTEX_WAIT, 1, &raw const limit) };
+}
+
+/// Wakes everybody that sleeps at the bell: `bell.ring(|| wake(bell))`.
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub fn wake(bell: &crate::Bell) {
+    // SAFETY: the word is alive and aligned.
+    unsafe { libc::syscall(libc::SYS_futex, bell.word().as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// Why a wait ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The strategy gave up while the queue said this.
+    GaveUp(Refusal),
+    /// The other side has no end any more.
+    Abandoned,
+    /// The shared memory holds what no honest peer writes.
+    Broken,
+}
+
+/// What could not be inserted, and why the wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedWith<T> {
+    /// What the caller wanted to insert.
+    pub item: T,
+    /// Why the wait ended.
+    pub why: Stopped,
+}
+
+/// Whether to go on after a refusal.
+fn pause(wait: &mut impl Wait, turn: u32, why: Refusal) -> Result<(), Stopped> {
+    match why {
+        Refusal::Broken => Err(Stopped::Broken),
+        Refusal::NotReady | Refusal::Held { .. } => match wait.pause(turn) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stopped::GaveUp(why)),
+        },
+    }
+}
+
+impl<R: Deref<Target: Queue>> Producer<R> {
+    /// Inserts an item as soon as there is room.
+    ///
+    /// # Errors
+    /// When the strategy gives up, every consumer is gone, or the memory is broken; the item comes back.
+    pub fn push_wait(
+        &mut self,
+        mut item: <R::Target as Queue>::Item,
+        mut wait: impl Wait,
+    ) -> Result<(), StoppedWith<<R::Target as Queue>::Item>> {
+        let mut turn = 0;
+        loop {
+            let Err(Refused { item: back, why }) = self.push(item) else { return Ok(()) };
+            let stop = if self.is_abandoned() { Err(Stopped::Abandoned) } else { pause(&mut wait, turn, why) };
+            if let Err(why) = stop {
+                return Err(StoppedWith { item: back, why });
+            }
+            (item, turn) = (back, turn.saturating_add(1));
+        }
+    }
+
+    /// Inserts all items in neighbouring positions as soon as there is room for all.
+    ///
+    /// # Errors
+    /// As [`Producer::push_wait`]; none is inserted.
+    ///
+    /// # Panics
+    /// As [`Producer::push_slice`].
+    pub fn push_slice_wait(&mut self, items: &[<R::Target as Queue>::Item], mut wait: impl Wait) -> Result<(), Stopped>
+    where
+        <R::Target as Queue>::Item: Copy,
+    {
+        let mut turn = 0;
+        loop {
+            let Err(why) = self.push_slice(items) else { return Ok(()) };
+            if self.is_abandoned() {
+                return Err(Stopped::Abandoned);
+            }
+            pause(&mut wait, turn, why)?;
+            turn = turn.saturating_add(1);
+        }
+    }
+}
+
+impl<R: Deref<Target: Queue>> Consumer<R> {
+    /// Takes the next item as soon as there is one.
+    ///
+    /// # Errors
+    /// When the strategy gives up, the queue is empty and every producer gone, or the memory is broken.
+    pub fn pop_wait(&mut self, mut wait: impl Wait) -> Result<<R::Target as Queue>::Item, Stopped> {
+        let mut turn = 0;
+        loop {
+            let why = match self.pop() {
+                Ok(item) => return Ok(item),
+                Err(why) => why,
+            };
+            // The last producer may have pushed and left since the attempt: what it pushed is seen now.
+            if self.is_abandoned() {
+                return self.pop().map_err(|_| Stopped::Abandoned);
+            }
+            pause(&mut wait, turn, why)?;
+            turn = turn.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The state of a slot, one word: in which lap it is, and whether it is free, full, or somebody is at work on it.
+//! Knows neither memory nor order.
+//!
+//! ```text
+//!    63            16 15      8 7      3 2     0
+//!   | lap             | owner  | span-1 | phase |        all zero: free, lap 0
+//! ```
+//!
+//! A position counts items from 0. It lives in slot `position % capacity`, in lap `position / capacity`. A slot that is
+//! given back is free in the next lap. `include/quaject/ring.h` has the same word.
+
+/// Insertions into shared memory hold at most this many messages.
+pub(super) const SPAN_MAX: u64 = 32;
+
+const LAP_SHIFT: u32 = 16;
+
+/// What stands in the lowest bits of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// Nothing in it; the producer of this lap may write.
+    Free = 0,
+    /// An item in it; the consumer of this lap may read.
+    Full = 1,
+    /// The producer `owner` has claimed this slot and the `span - 1` behind it.
+    Busy = 2,
+    /// The consumer `owner` is reading.
+    Taken = 3,
+    /// A producer died before it published; the consumer skips.
+    Void = 4,
+}
+
+/// A slot's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word(pub(super) u64);
+
+impl Word {
+    /// A slot nobody is at work on.
+    #[inline(always)]
+    pub(super) fn rest(lap: u64, phase: Phase) -> Word {
+        Word((lap << LAP_SHIFT) | phase as u64)
+    }
+
+    /// A slot somebody is at work on.
+    #[inline(always)]
+    pub(super) fn held(lap: u64, owner: u8, span: u64, phase: Phase) -> Word {
+        Word((lap << LAP_SHIFT) | (u64::from(owner) << 8) | ((span - 1) << 3) | phase as u64)
+    }
+
+    /// The phase, unless no honest peer writes such a word.
+    #[inline(always)]
+    pub(super) fn phase(self) -> Option<Phase> {
+        match self.0 & 7 {
+            0 => Some(Phase::Free),
+            1 => Some(Phase::Full),
+            2 => Some(Phase::Busy),
+            3 => Some(Phase::Taken),
+            4 => Some(Phase::Void),
+            5..=7 => None,
+            8.. => unreachable!("masked to three bits"),
+        }
+    }
+
+    /// How many slots the claim of a busy slot reaches over.
+    #[inline(always)]
+    pub(super) fn span(self) -> u64 {
+        ((self.0 >> 3) & 31) + 1
+    }
+
+    #[inline(always)]
+    pub(super) fn owner(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    #[inline(always)]
+    pub(super) fn lap(self) -> u64 {
+        self.0 >> LAP_SHIFT
+    }
+
+    /// How many laps this word is ahead of `lap`; negative when it is behind.
+    #[inline(always)]
+    pub(super) fn ahead_of(self, lap: u64) -> i64 {
+        (self.0 & !0xffff).wrapping_sub(lap << LAP_SHIFT) as i64 >> LAP_SHIFT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_gives_back_its_parts() {
+        let word = Word::held(5, 200, 32, Phase::Busy);
+        assert_eq!((word.lap(), word.owner(), word.span(), word.phase()), (5, 200, 32, Some(Phase::Busy)));
+        assert_eq!((word.ahead_of(4), word.ahead_of(5), word.ahead_of(7)), (1, 0, -2));
+        assert_eq!(Word::rest(0, Phase::Free), Word(0));
+        assert_eq!(Word(7).phase(), None);
+    }
+
+    #[test]
+    fn laps_wrap_around() {
+        assert_eq!(Word::rest(0, Phase::Free).ahead_of((1 << 48) - 1), 1);
+    }
+}
