@@ -10,6 +10,7 @@ pub mod expr;
 pub mod model;
 mod print_c;
 mod print_docs;
+mod print_layers;
 mod print_rust;
 mod print_tables;
 mod print_tests;
@@ -92,6 +93,14 @@ pub fn generate(portable: &Source, machines: &[Source]) -> Result<Vec<Generated>
     files.push(Generated {
         path: "crates/vcode/tests/machines/instructions.rs".into(),
         text: print_tests::list(&ops, &machines),
+    });
+    files.push(Generated {
+        path: "crates/vcode/src/generated/instructions.rs".into(),
+        text: print_layers::instructions(&ops, &machines),
+    });
+    files.push(Generated {
+        path: "crates/vcode/src/generated/virtual_registers.rs".into(),
+        text: print_layers::virtual_registers(&ops, &machines),
     });
     files.push(Generated { path: "docs/vcode-instructions.md".into(), text: print_docs::page(&ops, &machines) });
     Ok(files)

@@ -7,7 +7,7 @@ use crate::emit::{self, Form, Language, Parameter, Print};
 use crate::model::*;
 use crate::read::mask_of;
 
-fn rust_type(ty: Type) -> &'static str {
+pub(crate) fn rust_type(ty: Type) -> &'static str {
     match ty {
         Type::I => "i32",
         Type::U => "u32",
@@ -19,7 +19,7 @@ fn rust_type(ty: Type) -> &'static str {
     }
 }
 
-fn signature(op: &PortableOp, ty: Type, form: Form, name: &str, owner: &str) -> String {
+pub(crate) fn signature(op: &PortableOp, ty: Type, form: Form, name: &str, owner: &str) -> String {
     let mut text = format!("fn {name}(&mut self");
     for parameter in emit::parameters(op, ty, form) {
         let _ = match parameter {

@@ -423,7 +423,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(always)]
     pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
         let f = &mut *self.f;
-        let taken = f.int.take(&f.convention.int, class, f.leaf).ok_or(Error::Registers)?;
+        let taken = f.int.take(&f.convention.int, class, f.leaf, M::RESULT.number()).ok_or(Error::Registers)?;
         if taken.stands_in {
             self.stand_in_area();
         }
@@ -437,7 +437,8 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline]
     pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
         let f = &mut *self.f;
-        let taken = f.float.take(&f.convention.float, class, f.leaf).ok_or(Error::Registers)?;
+        let taken =
+            f.float.take(&f.convention.float, class, f.leaf, M::FLOAT_RESULT.number()).ok_or(Error::Registers)?;
         if taken.stands_in {
             self.stand_in_area();
         }

@@ -4,6 +4,7 @@
 use crate::abi::{Counters, Place};
 use crate::asm::Asm;
 use crate::error::Error;
+use crate::frame::Local;
 use crate::machine::{Machine, Register};
 use crate::signature::{Signature, Type};
 
@@ -16,6 +17,21 @@ pub enum Argument<M: Machine> {
     Float(M::Float),
     /// An integer or pointer constant.
     Constant(i64),
+    /// An integer or pointer in a local of the type long.
+    Local(Local),
+    /// A float or double in eight bytes of stack, as a whole floating register was stored there.
+    FloatLocal(Local),
+}
+
+impl<M: Machine> Argument<M> {
+    /// The argument as it is found after the stack pointer was lowered by `bytes`.
+    fn raised(self, bytes: u32) -> Self {
+        match self {
+            Argument::Local(local) => Argument::Local(local.plus(bytes as i32)),
+            Argument::FloatLocal(local) => Argument::FloatLocal(local.plus(bytes as i32)),
+            Argument::Reg(_) | Argument::Float(_) | Argument::Constant(_) => self,
+        }
+    }
 }
 
 /// What to call.
@@ -132,6 +148,7 @@ impl<M: Machine> Asm<'_, M> {
             let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
             match (place, *argument) {
                 (Place::Stack(at), argument) => {
+                    let argument = argument.raised(pushed);
                     self.store_argument(ty, (M::BIAS + M::OUTGOING + at) as i32, argument)?
                 }
                 (Place::Int(number), Argument::Reg(register)) if !ty.is_float() => {
@@ -141,8 +158,9 @@ impl<M: Machine> Asm<'_, M> {
                     float.push(register.number(), number)?;
                     floats_in_registers += 1;
                 }
-                (Place::Int(_) | Place::Pair(..), Argument::Float(_)) if ty.is_float() => {}
-                (Place::Int(_), Argument::Constant(_)) if !ty.is_float() => {}
+                (Place::Float(_), Argument::FloatLocal(_)) => floats_in_registers += 1,
+                (Place::Int(_) | Place::Pair(..), Argument::Float(_) | Argument::FloatLocal(_)) if ty.is_float() => {}
+                (Place::Int(_), Argument::Constant(_) | Argument::Local(_)) if !ty.is_float() => {}
                 (Place::Int(_) | Place::Float(_) | Place::Pair(..), _) => return Err(Error::Arguments),
             }
         }
@@ -159,9 +177,13 @@ impl<M: Machine> Asm<'_, M> {
         for (ty, argument) in signature.types().zip(arguments) {
             let ty = ty?;
             let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
-            match (place, *argument) {
+            let argument = self.loaded_to_cross(place, argument.raised(pushed));
+            match (place, argument) {
                 (Place::Int(number), Argument::Constant(constant)) => {
                     M::constant(self, M::Reg::from_number(number), constant);
+                }
+                (Place::Int(number), Argument::Local(local)) => {
+                    M::restore(self, M::Reg::from_number(number), local.offset);
                 }
                 (Place::Int(number), Argument::Float(register)) => {
                     if ty == Type::F {
@@ -186,6 +208,13 @@ impl<M: Machine> Asm<'_, M> {
                 }
                 Move::Park(source) => M::save_float(self, M::Float::from_number(source), transfer),
                 Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
+            }
+        }
+        let mut counters = Counters::default();
+        for (ty, argument) in signature.types().zip(arguments) {
+            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+            if let (Place::Float(number), Argument::FloatLocal(local)) = (place, argument.raised(pushed)) {
+                M::restore_float(self, M::Float::from_number(number), local.offset);
             }
         }
         self.finish_arguments(signature)?;
@@ -243,6 +272,17 @@ impl<M: Machine> Asm<'_, M> {
         M::FLOAT_RESULT
     }
 
+    /// A float in a local that travels in integer registers is loaded first.
+    fn loaded_to_cross(&mut self, place: Place, argument: Argument<M>) -> Argument<M> {
+        match (place, argument) {
+            (Place::Int(_) | Place::Pair(..), Argument::FloatLocal(local)) => {
+                M::restore_float(self, M::FLOAT_SCRATCH, local.offset);
+                Argument::Float(M::FLOAT_SCRATCH)
+            }
+            (Place::Int(_) | Place::Pair(..) | Place::Float(_) | Place::Stack(_), argument) => argument,
+        }
+    }
+
     fn store_argument(&mut self, ty: Type, at: i32, argument: Argument<M>) -> Result<(), Error> {
         match argument {
             Argument::Float(register) if ty == Type::F => M::save_single(self, register, at + M::SINGLE_AT as i32),
@@ -257,7 +297,22 @@ impl<M: Machine> Asm<'_, M> {
                 M::constant(self, M::SECOND_SCRATCH, constant);
                 M::save(self, M::SECOND_SCRATCH, at);
             }
-            Argument::Float(_) | Argument::Reg(_) | Argument::Constant(_) => return Err(Error::Arguments),
+            Argument::Local(local) if !ty.is_float() => {
+                M::restore(self, M::SECOND_SCRATCH, local.offset);
+                if M::EXTENDS {
+                    self.extend(ty, M::SECOND_SCRATCH, M::SECOND_SCRATCH);
+                }
+                M::save(self, M::SECOND_SCRATCH, at);
+            }
+            Argument::FloatLocal(local) if ty.is_float() => {
+                M::restore_float(self, M::FLOAT_SCRATCH, local.offset);
+                return self.store_argument(ty, at, Argument::Float(M::FLOAT_SCRATCH));
+            }
+            Argument::Float(_)
+            | Argument::Reg(_)
+            | Argument::Constant(_)
+            | Argument::Local(_)
+            | Argument::FloatLocal(_) => return Err(Error::Arguments),
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ pub mod decode;
 mod error;
 mod frame;
 mod generated;
+mod instruction;
+pub mod layers;
 mod machine;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod memory;
@@ -32,6 +34,7 @@ pub use error::Error;
 pub use frame::{Kind, Local, Param};
 pub use generated::core::Core;
 pub use generated::{aarch64, alpha, mips, riscv64, sparc64, x86_64};
+pub use instruction::{Access, Family, Instruction, Operand, Value};
 pub use machine::{Lists, Machine, Register};
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use memory::{Installed, Memory};

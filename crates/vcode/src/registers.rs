@@ -35,11 +35,13 @@ pub(crate) struct Taken {
 
 impl File {
     /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
+    /// Elsewhere the register of results cannot stand in for a persistent one: restoring it would destroy the result.
     #[inline(always)]
-    pub(crate) fn take(&mut self, lists: &Lists, class: Class, leaf: bool) -> Option<Taken> {
+    pub(crate) fn take(&mut self, lists: &Lists, class: Class, leaf: bool, result: u8) -> Option<Taken> {
         let temporary_first = class == Class::Temporary || leaf;
         let preserved = self.free & lists.preserved;
-        let wanted = if temporary_first || preserved == 0 { self.free } else { preserved };
+        let others = if temporary_first { self.free } else { self.free & !lists.bit(result) };
+        let wanted = if temporary_first || preserved == 0 { others } else { preserved };
         if wanted == 0 {
             return None;
         }

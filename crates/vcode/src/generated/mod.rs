@@ -7,6 +7,7 @@ pub(crate) mod aarch64_table;
 pub mod alpha;
 pub(crate) mod alpha_table;
 pub(crate) mod core;
+pub(crate) mod instructions;
 /// MIPS, big-endian, o32.
 pub mod mips;
 pub(crate) mod mips_table;
@@ -16,6 +17,7 @@ pub(crate) mod riscv64_table;
 /// SPARC V9.
 pub mod sparc64;
 pub(crate) mod sparc64_table;
+pub(crate) mod virtual_registers;
 /// x86-64.
 pub mod x86_64;
 pub(crate) mod x86_64_table;

@@ -145,12 +145,22 @@ pub struct Example {
 }
 
 impl Example {
+    /// The types of the arguments.
+    pub fn types(&self) -> Vec<Type> {
+        self.types.iter().map(|ty| ty.ty).collect()
+    }
+
+    /// The arguments it is called with.
+    pub fn values(&self) -> &[i64] {
+        &self.values
+    }
+
     fn name(&self, stem: &str, index: usize) -> String {
         format!("{stem}_{index}")
     }
 
     /// Sum of argument times position, as both sides compute it.
-    fn result(&self, long_bits: u32) -> i64 {
+    pub fn result(&self, long_bits: u32) -> i64 {
         let sum = self
             .values
             .iter()

@@ -1,9 +1,12 @@
-//! The layers above the core on every machine: patch points.
+//! The layers above the core on every machine: patch points, virtual registers.
 
+use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use quaject_vcode::patch::Placed;
-use quaject_vcode::{Asm, Class, Core, Kind, Machine, Param, Workspace};
+use quaject_vcode::{Asm, Class, Core, Kind, Label, Machine, Param, Type, Workspace};
 
+use crate::functions::Example;
 use crate::harness::Batch;
+use crate::programs::{Flow, PER_TYPE, Program, SCRATCH_BYTES, Variables};
 
 /// Functions that are changed after they were finished.
 pub fn add_patches<M: Machine>(batch: &mut Batch<'_>)
@@ -80,4 +83,133 @@ where
             });
         }
     }
+}
+
+/// Labels of a function with virtual registers.
+struct VirtualFlow;
+
+impl<M: Machine> Flow<Virtual<'_, '_, M>> for VirtualFlow
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    fn label(&mut self, asm: &mut Virtual<'_, '_, M>) -> Label {
+        asm.label()
+    }
+
+    fn bind(&mut self, asm: &mut Virtual<'_, '_, M>, label: Label) {
+        asm.bind(label);
+    }
+}
+
+/// Random programs on virtual registers, many more than there are registers; and calls whose arguments are anywhere.
+pub fn add_virtual<M: Machine>(batch: &mut Batch<'_>, programs: u64, examples: &[Example], symbol: impl Fn(&str) -> u64)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    for number in 0..programs {
+        let program = Program::random(number, M::LONG_BITS, 8 + number as usize % 60);
+        batch.add_built::<M>(
+            &format!("random program {number} on virtual registers"),
+            program.result(),
+            |region, _| {
+                let mut workspace = Workspace::<M, 128, 512, 128>::with_room();
+                let mut params = [Param::NONE];
+                let asm =
+                    Asm::<M>::begin(region, &mut workspace, "%p", &mut params, Kind::Leaf).expect("there is room");
+                let mut slots = [0; 4];
+                let mut asm = Virtual::new(asm, &mut slots);
+                // Some are released at once, so that places are used again.
+                for round in 0..number % 3 {
+                    let gone: Vec<VirtualReg<M::Reg>> = (0..40).map(|_| asm.reg(Class::Persistent)).collect();
+                    let floats: Vec<VirtualReg<M::Float>> = (0..40).map(|_| asm.float(Class::Temporary)).collect();
+                    gone.into_iter().skip(round as usize).for_each(|v| asm.release(v));
+                    floats.into_iter().for_each(|v| asm.release_float(v));
+                }
+                let variables = Variables {
+                    ints: (0..4 * PER_TYPE).map(|_| asm.reg(Class::Temporary)).collect(),
+                    floats: (0..2 * PER_TYPE).map(|_| asm.float(Class::Temporary)).collect(),
+                    base: asm.reg(Class::Temporary),
+                    index: asm.cold_reg(),
+                    turn: asm.reg(Class::Temporary),
+                    scratch: asm.local_bytes(SCRATCH_BYTES, 8),
+                };
+                asm.local_address(variables.base, variables.scratch);
+                let sum = asm.reg(Class::Temporary);
+                program.write(&mut asm, &variables, &mut VirtualFlow, sum);
+                asm.retl(sum);
+                asm.end().unwrap_or_else(|error| panic!("{} program {number}: {error}", M::NAME))
+            },
+        );
+    }
+    for (index, example) in examples.iter().enumerate() {
+        let types = example.types();
+        let callee = symbol(&format!("callee_{index}")) as usize;
+        let expected = example.result(M::LONG_BITS).wrapping_mul(2).wrapping_add(example.values().iter().sum::<i64>());
+        let expected = if M::LONG_BITS == 32 { i64::from(expected as i32) } else { expected };
+        let name = format!("call of signature {index} {types:?} with virtual registers");
+        batch.add_built::<M>(&name, expected, |region, _| {
+            let mut workspace = Workspace::<M>::new();
+            let asm = Asm::<M>::begin(region, &mut workspace, "%p", &mut [Param::NONE], Kind::Calls).expect("room");
+            let mut asm = Virtual::new(asm, &mut []);
+            let arguments = virtual_arguments::<M>(&mut asm, &types, example.values());
+            let (sum, term) = (asm.reg(Class::Persistent), asm.reg(Class::Persistent));
+            let target = asm.cold_reg();
+            asm.setp(target, callee as u64);
+            asm.call(&types[..], VirtualTarget::Address(callee), &arguments).expect("they match");
+            asm.take_result(sum);
+            asm.call(&types[..], VirtualTarget::Reg(target), &arguments).expect("they match");
+            asm.take_result(term);
+            asm.addl(sum, sum, term);
+            // Arguments are what they were.
+            for (argument, ty) in arguments.iter().zip(&types) {
+                match (*argument, ty) {
+                    (VirtualArgument::Reg(v), Type::I) => asm.cvi2l(term, v),
+                    (VirtualArgument::Reg(v), Type::U) => asm.cvu2l(term, v),
+                    (VirtualArgument::Reg(v), _) => asm.movl(term, v),
+                    (VirtualArgument::Float(v), Type::F) => asm.cvf2l(term, v),
+                    (VirtualArgument::Float(v), _) => asm.cvd2l(term, v),
+                    (VirtualArgument::Constant(value), _) => asm.setl(term, value),
+                }
+                asm.addl(sum, sum, term);
+            }
+            asm.retl(sum);
+            asm.end().unwrap_or_else(|error| panic!("{} {name}: {error}", M::NAME))
+        });
+    }
+}
+
+/// Values in persistent registers, of which every other one is on the stack from the start.
+fn virtual_arguments<M: Machine>(
+    asm: &mut Virtual<'_, '_, M>,
+    types: &[Type],
+    values: &[i64],
+) -> Vec<VirtualArgument<M>>
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut arguments = Vec::new();
+    for (position, (ty, value)) in types.iter().zip(values).enumerate() {
+        arguments.push(match ty {
+            Type::F | Type::D => {
+                let v = if position % 2 == 0 { asm.float(Class::Persistent) } else { asm.cold_float() };
+                if *ty == Type::F {
+                    asm.setf(v, *value as f32)
+                } else {
+                    asm.setd(v, *value as f64)
+                }
+                VirtualArgument::Float(v)
+            }
+            _ if position % 5 == 4 => VirtualArgument::Constant(*value),
+            _ => {
+                let v = if position % 2 == 0 { asm.reg(Class::Persistent) } else { asm.cold_reg() };
+                match ty {
+                    Type::I => asm.seti(v, *value as i32),
+                    Type::U => asm.setu(v, *value as u32),
+                    _ => asm.setl(v, *value),
+                }
+                VirtualArgument::Reg(v)
+            }
+        });
+    }
+    arguments
 }

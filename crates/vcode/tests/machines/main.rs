@@ -7,6 +7,7 @@ mod harness;
 mod instructions;
 mod interpreter;
 mod layers;
+mod programs;
 
 use harness::{Batch, Tools, available};
 use quaject_vcode::{Asm, Core, Machine, decode};
@@ -91,6 +92,7 @@ where
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
     layers::add_patches::<M>(&mut batch);
+    layers::add_virtual::<M>(&mut batch, if rounds() == 2 { 50 } else { 400 }, &examples, |name| symbols[name]);
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);
     batch.check_encodings();

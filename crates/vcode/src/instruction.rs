@@ -1,0 +1,205 @@
+//! The portable instructions as data: what layers, readers and debuggers work on. Knows no machine.
+
+use crate::asm::Label;
+use crate::frame::Local;
+use crate::generated::core::Core;
+use crate::generated::instructions::{INSTRUCTIONS, emit};
+use crate::signature::Type;
+
+/// What an instruction does with a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads it.
+    Read,
+    /// It writes it.
+    Written,
+}
+
+/// What an operand must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operand {
+    /// A register for integers and pointers.
+    Reg(Access),
+    /// A register for floats and doubles.
+    Float(Access),
+    /// A constant of this type.
+    Immediate(Type),
+    /// An offset from a base register.
+    Offset,
+    /// A variable on the stack.
+    Local,
+    /// A label.
+    Label,
+}
+
+/// The kind of an operation, which says what its operands are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// `d, s, t` or `d, s, i`.
+    Binary,
+    /// Like [`Family::Binary`], the immediate being a count below the width.
+    Shift,
+    /// `d, s`.
+    Unary,
+    /// `d, i`.
+    Set,
+    /// `d, s` of different types.
+    Convert,
+    /// Destination, base, index or offset; or destination, local.
+    Load,
+    /// Value, base, index or offset; or value, local.
+    Store,
+    /// `s`, or nothing.
+    Return,
+    /// `s, t, label` or `s, i, label`.
+    Branch,
+    /// A label.
+    Label,
+    /// `s`.
+    Register,
+    /// Nothing.
+    Nullary,
+}
+
+/// An instruction of the portable set.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its place in [`Instruction::all`].
+    pub number: u16,
+    /// Its name, `addii`.
+    pub name: &'static str,
+    /// The name of the operation, `add`.
+    pub op: &'static str,
+    /// The kind of the operation.
+    pub family: Family,
+    /// The type of its result, of what it stores or compares; `None` for void.
+    pub ty: Option<Type>,
+    /// The type of its sources, which differs in conversions.
+    pub source: Option<Type>,
+    /// What its operands must be.
+    pub operands: &'static [Operand],
+}
+
+impl Instruction {
+    /// Every instruction that all machines have.
+    pub fn all() -> &'static [Instruction] {
+        INSTRUCTIONS
+    }
+
+    /// The instruction with this name.
+    pub fn named(name: &str) -> Option<&'static Instruction> {
+        INSTRUCTIONS.iter().find(|instruction| instruction.name == name)
+    }
+
+    /// The instruction with this number.
+    pub fn numbered(number: u16) -> Option<&'static Instruction> {
+        INSTRUCTIONS.get(usize::from(number))
+    }
+
+    /// Whether `values` are of the kinds that the instruction wants.
+    pub fn accepts<R, F>(&self, values: &[Value<R, F>]) -> bool {
+        self.operands.len() == values.len()
+            && self.operands.iter().zip(values).all(|(operand, value)| operand.accepts(value))
+    }
+
+    /// Emits the instruction; false if `values` are not what it wants, and then nothing is emitted.
+    pub fn emit<A: Core>(&self, asm: &mut A, values: &[Value<A::Reg, A::Float>]) -> bool {
+        let accepted = self.accepts(values);
+        if accepted {
+            emit(asm, self.number, &Operands { values });
+        }
+        accepted
+    }
+}
+
+impl Operand {
+    fn accepts<R, F>(self, value: &Value<R, F>) -> bool {
+        match (self, value) {
+            (Operand::Immediate(ty), Value::Immediate(value)) => fits(ty, *value),
+            (Operand::Offset, Value::Immediate(value)) => i32::try_from(*value).is_ok(),
+            (Operand::Reg(_), Value::Reg(_))
+            | (Operand::Float(_), Value::Float(_))
+            | (Operand::Local, Value::Local(_))
+            | (Operand::Label, Value::Label(_)) => true,
+            (
+                Operand::Reg(_)
+                | Operand::Float(_)
+                | Operand::Immediate(_)
+                | Operand::Offset
+                | Operand::Local
+                | Operand::Label,
+                Value::Reg(_) | Value::Float(_) | Value::Immediate(_) | Value::Local(_) | Value::Label(_),
+            ) => false,
+        }
+    }
+}
+
+/// Whether an immediate is one of the type, whose unsigned values are held as the signed ones of 64 bits.
+pub(crate) fn fits(ty: Type, value: i64) -> bool {
+    match ty {
+        Type::C | Type::Uc | Type::S | Type::Us | Type::I => i32::try_from(value).is_ok(),
+        Type::U | Type::F => u32::try_from(value).is_ok(),
+        Type::L | Type::Ul | Type::P | Type::D => true,
+    }
+}
+
+/// An operand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<R, F> {
+    /// A register for integers and pointers.
+    Reg(R),
+    /// A register for floats and doubles.
+    Float(F),
+    /// A constant, an offset, or the bits of a floating constant.
+    Immediate(i64),
+    /// A variable on the stack.
+    Local(Local),
+    /// A label.
+    Label(Label),
+}
+
+/// The operands of an instruction, which accepted them.
+pub(crate) struct Operands<'a, R, F> {
+    values: &'a [Value<R, F>],
+}
+
+impl<R: Copy, F: Copy> Operands<'_, R, F> {
+    pub(crate) fn reg(&self, index: usize) -> R {
+        match self.values[index] {
+            Value::Reg(register) => register,
+            Value::Float(_) | Value::Immediate(_) | Value::Local(_) | Value::Label(_) => wrong(),
+        }
+    }
+
+    pub(crate) fn float(&self, index: usize) -> F {
+        match self.values[index] {
+            Value::Float(register) => register,
+            Value::Reg(_) | Value::Immediate(_) | Value::Local(_) | Value::Label(_) => wrong(),
+        }
+    }
+
+    pub(crate) fn immediate(&self, index: usize) -> i64 {
+        match self.values[index] {
+            Value::Immediate(value) => value,
+            Value::Reg(_) | Value::Float(_) | Value::Local(_) | Value::Label(_) => wrong(),
+        }
+    }
+
+    pub(crate) fn local(&self, index: usize) -> Local {
+        match self.values[index] {
+            Value::Local(local) => local,
+            Value::Reg(_) | Value::Float(_) | Value::Immediate(_) | Value::Label(_) => wrong(),
+        }
+    }
+
+    pub(crate) fn label(&self, index: usize) -> Label {
+        match self.values[index] {
+            Value::Label(label) => label,
+            Value::Reg(_) | Value::Float(_) | Value::Immediate(_) | Value::Local(_) => wrong(),
+        }
+    }
+}
+
+fn wrong() -> ! {
+    unreachable!("`Instruction::accepts` was asked before")
+}

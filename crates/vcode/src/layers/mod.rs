@@ -1,0 +1,3 @@
+//! Layers above the core, each of use alone: none costs anything where it is not used.
+
+pub mod virtual_registers;

@@ -1,0 +1,383 @@
+//! As many registers as a client wants: those that no machine register is left for live on the stack.
+//!
+//! Allocation is on the fly and final: a virtual register is given its place, a machine register or a stack slot, when
+//! it is made, and keeps it until it is released. So labels, loops, branches and calls need no care: at every point of
+//! the function a value is where it always is. Ask first for what is used most; say [`Virtual::cold_reg`] for what is
+//! used rarely. Instructions are those of [`Core`], straight through while their operands are in registers; an operand
+//! on the stack is loaded to one of three temporaries that are set aside when registers run out.
+//!
+//! Nothing is allocated: a virtual register is a value of the client's, and slots to use again are remembered in memory
+//! of the client's.
+
+use crate::asm::{Asm, Code, Fixup, Label};
+use crate::call::{Argument, Target};
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::frame::{Local, Param};
+use crate::generated::core::Core;
+use crate::machine::Machine;
+use crate::registers::Class;
+use crate::signature::{Signature, Type};
+
+/// Registers set aside for operands on the stack, in each file.
+const TEMPORARIES: usize = 3;
+
+/// A virtual register. `R` is the register of the machine that it may be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VirtualReg<R> {
+    /// Where it is if `slot` is zero.
+    pub(crate) register: R,
+    /// Where it is otherwise: the offset of a local, which is never zero.
+    pub(crate) slot: u32,
+}
+
+impl<R: Copy> VirtualReg<R> {
+    /// The machine register it is in, if it is in one.
+    pub fn register(self) -> Option<R> {
+        (self.slot == 0).then_some(self.register)
+    }
+
+    /// A virtual register that is this machine register, which the client took itself.
+    pub const fn fixed(register: R) -> Self {
+        VirtualReg { register, slot: 0 }
+    }
+
+    fn local(self) -> Local {
+        Local { offset: self.slot as i32 }
+    }
+}
+
+/// The registers set aside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Temporaries<M: Machine> {
+    int: [M::Reg; TEMPORARIES],
+    float: [M::Float; TEMPORARIES],
+}
+
+impl<M: Machine> Temporaries<M> {
+    pub(crate) fn load(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Reg>, index: usize) -> M::Reg {
+        if v.slot == 0 {
+            return v.register;
+        }
+        M::restore(c, self.int[index], v.slot as i32);
+        self.int[index]
+    }
+
+    pub(crate) fn load_float(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Float>, index: usize) -> M::Float {
+        if v.slot == 0 {
+            return v.register;
+        }
+        M::restore_float(c, self.float[index], v.slot as i32);
+        self.float[index]
+    }
+
+    pub(crate) fn target(self, v: VirtualReg<M::Reg>, index: usize) -> M::Reg {
+        if v.slot == 0 { v.register } else { self.int[index] }
+    }
+
+    pub(crate) fn target_float(self, v: VirtualReg<M::Float>, index: usize) -> M::Float {
+        if v.slot == 0 { v.register } else { self.float[index] }
+    }
+
+    pub(crate) fn store(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Reg>, from: M::Reg) {
+        if v.slot != 0 {
+            M::save(c, from, v.slot as i32);
+        }
+    }
+
+    pub(crate) fn store_float(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Float>, from: M::Float) {
+        if v.slot != 0 {
+            M::save_float(c, from, v.slot as i32);
+        }
+    }
+}
+
+/// What code out of line changed in the function it was lent, apart from what is behind its reference.
+pub(crate) struct Moved {
+    cursor: Cursor,
+    left: usize,
+    last_return: Fixup,
+}
+
+impl Moved {
+    #[inline(always)]
+    pub(crate) fn by<M>(asm: &Asm<'_, M>) -> Moved {
+        Moved { cursor: asm.cursor, left: asm.left, last_return: asm.last_return }
+    }
+}
+
+/// An argument of a call.
+#[derive(Debug, Clone, Copy)]
+pub enum VirtualArgument<M: Machine> {
+    /// An integer or pointer.
+    Reg(VirtualReg<M::Reg>),
+    /// A float or double.
+    Float(VirtualReg<M::Float>),
+    /// An integer or pointer constant.
+    Constant(i64),
+}
+
+/// What to call.
+#[derive(Debug, Clone, Copy)]
+pub enum VirtualTarget<M: Machine> {
+    /// The function at this address.
+    Address(usize),
+    /// The function whose address is in this register.
+    Reg(VirtualReg<M::Reg>),
+}
+
+/// The most arguments of a call.
+const MOST_ARGUMENTS: usize = 32;
+
+/// Whether the temporaries were set aside in a register file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reserve {
+    /// Not yet: registers are left.
+    Open,
+    /// They are; whatever is made now goes to the stack, unless a register was released.
+    Taken,
+}
+
+/// A function under construction with virtual registers. The instructions are the methods of [`Core`].
+#[derive(Debug)]
+pub struct Virtual<'f, 'a, M: Machine> {
+    pub(crate) asm: Asm<'a, M>,
+    temporaries: Temporaries<M>,
+    int: Reserve,
+    float: Reserve,
+    slots: &'f mut [u32],
+    free_slots: usize,
+}
+
+impl<'f, 'a, M: Machine> Virtual<'f, 'a, M>
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Goes on with a function that was begun. `slots` is memory to remember released stack slots in, as many as it
+    /// holds; more are not used again.
+    pub fn new(asm: Asm<'a, M>, slots: &'f mut [u32]) -> Self {
+        let temporaries = Temporaries { int: [M::RESULT; TEMPORARIES], float: [M::FLOAT_RESULT; TEMPORARIES] };
+        Virtual { asm, temporaries, int: Reserve::Open, float: Reserve::Open, slots, free_slots: 0 }
+    }
+
+    /// A virtual register for an integer or pointer. A call may destroy one of [`Class::Temporary`].
+    #[inline]
+    pub fn reg(&mut self, class: Class) -> VirtualReg<M::Reg> {
+        let left = self.int == Reserve::Taken || self.asm.f.int.free.count_ones() > TEMPORARIES as u32;
+        if left && let Ok(register) = self.asm.getreg(class) {
+            return VirtualReg { register, slot: 0 };
+        }
+        self.cold_reg()
+    }
+
+    /// A virtual register for a float or double. A call may destroy one of [`Class::Temporary`].
+    #[inline]
+    pub fn float(&mut self, class: Class) -> VirtualReg<M::Float> {
+        let left = self.float == Reserve::Taken || self.asm.f.float.free.count_ones() > TEMPORARIES as u32;
+        if left && let Ok(register) = self.asm.getfloat(class) {
+            return VirtualReg { register, slot: 0 };
+        }
+        self.cold_float()
+    }
+
+    /// A virtual register for an integer or pointer that is on the stack from the start.
+    pub fn cold_reg(&mut self) -> VirtualReg<M::Reg> {
+        if self.int == Reserve::Open {
+            self.int = Reserve::Taken;
+            for index in 0..TEMPORARIES {
+                match self.asm.getreg(Class::Temporary) {
+                    Ok(register) => self.temporaries.int[index] = register,
+                    Err(error) => self.asm.fail(error),
+                }
+            }
+        }
+        VirtualReg { register: M::RESULT, slot: self.slot() }
+    }
+
+    /// A virtual register for a float or double that is on the stack from the start.
+    pub fn cold_float(&mut self) -> VirtualReg<M::Float> {
+        if self.float == Reserve::Open {
+            self.float = Reserve::Taken;
+            for index in 0..TEMPORARIES {
+                match self.asm.getfloat(Class::Temporary) {
+                    Ok(register) => self.temporaries.float[index] = register,
+                    Err(error) => self.asm.fail(error),
+                }
+            }
+        }
+        VirtualReg { register: M::FLOAT_RESULT, slot: self.slot() }
+    }
+
+    fn slot(&mut self) -> u32 {
+        if let Some(last) = self.free_slots.checked_sub(1) {
+            self.free_slots = last;
+            return self.slots[last];
+        }
+        self.asm.local_bytes(8, 8).offset as u32
+    }
+
+    fn give_slot(&mut self, slot: u32) {
+        if let Some(place) = self.slots.get_mut(self.free_slots) {
+            *place = slot;
+            self.free_slots += 1;
+        }
+    }
+
+    /// Gives back a register that is not used any more.
+    pub fn release(&mut self, v: VirtualReg<M::Reg>) {
+        if v.slot == 0 { self.asm.putreg(v.register) } else { self.give_slot(v.slot) }
+    }
+
+    /// Gives back a register that is not used any more.
+    pub fn release_float(&mut self, v: VirtualReg<M::Float>) {
+        if v.slot == 0 { self.asm.putfloat(v.register) } else { self.give_slot(v.slot) }
+    }
+
+    /// The virtual register of an integer or pointer parameter.
+    ///
+    /// # Panics
+    /// As [`Param::reg`].
+    pub fn param(&self, param: Param<M>) -> VirtualReg<M::Reg> {
+        VirtualReg::fixed(param.reg())
+    }
+
+    /// The virtual register of a float or double parameter.
+    ///
+    /// # Panics
+    /// As [`Param::float`].
+    pub fn float_param(&self, param: Param<M>) -> VirtualReg<M::Float> {
+        VirtualReg::fixed(param.float())
+    }
+
+    /// Calls a function, as [`Asm::call`].
+    ///
+    /// # Errors
+    /// Those of [`Asm::call`]; [`Error::Arguments`] for more than 32 arguments.
+    pub fn call<'s>(
+        &mut self,
+        signature: impl Into<Signature<'s>>,
+        target: VirtualTarget<M>,
+        arguments: &[VirtualArgument<M>],
+    ) -> Result<(), Error> {
+        let mut places = [Argument::Constant(0); MOST_ARGUMENTS];
+        let places = places.get_mut(..arguments.len()).ok_or(Error::Arguments)?;
+        for (place, argument) in places.iter_mut().zip(arguments) {
+            *place = match *argument {
+                VirtualArgument::Constant(value) => Argument::Constant(value),
+                VirtualArgument::Reg(v) if v.slot == 0 => Argument::Reg(v.register),
+                VirtualArgument::Float(v) if v.slot == 0 => Argument::Float(v.register),
+                VirtualArgument::Reg(v) => Argument::Local(v.local()),
+                VirtualArgument::Float(v) => Argument::FloatLocal(v.local()),
+            };
+        }
+        let target = match target {
+            VirtualTarget::Address(address) => Target::Address(address),
+            VirtualTarget::Reg(v) => Target::Reg(self.temporaries.load(&mut self.asm, v, 0)),
+        };
+        self.asm.call(signature, target, places)
+    }
+
+    /// Copies the integer or pointer that the last call returned.
+    pub fn take_result(&mut self, d: VirtualReg<M::Reg>) {
+        if d.slot == 0 { M::copy(&mut self.asm, d.register, M::RESULT) } else { self.asm_save(M::RESULT, d.slot) }
+    }
+
+    /// Copies the float or double that the last call returned.
+    pub fn take_float_result(&mut self, d: VirtualReg<M::Float>) {
+        if d.slot == 0 {
+            M::copy_float(&mut self.asm, d.register, M::FLOAT_RESULT);
+        } else {
+            M::save_float(&mut self.asm, M::FLOAT_RESULT, d.slot as i32);
+        }
+    }
+
+    fn asm_save(&mut self, from: M::Reg, slot: u32) {
+        M::save(&mut self.asm, from, slot as i32);
+    }
+
+    /// Makes a label, as [`Asm::label`].
+    #[inline]
+    pub fn label(&mut self) -> Label {
+        self.asm.label()
+    }
+
+    /// Binds a label to the next instruction, as [`Asm::bind`].
+    #[inline]
+    pub fn bind(&mut self, label: Label) {
+        self.asm.bind(label);
+    }
+
+    /// Makes a variable on the stack, as [`Asm::local`].
+    pub fn local(&mut self, ty: Type) -> Local {
+        self.asm.local(ty)
+    }
+
+    /// Makes `bytes` of stack, as [`Asm::local_bytes`].
+    pub fn local_bytes(&mut self, bytes: u32, align: u32) -> Local {
+        self.asm.local_bytes(bytes, align)
+    }
+
+    /// Puts the address of a variable on the stack into a register.
+    pub fn local_address(&mut self, d: VirtualReg<M::Reg>, local: Local) {
+        let register = self.temporaries.target(d, 0);
+        self.asm.local_address(register, local);
+        self.temporaries.store(&mut self.asm, d, register);
+    }
+
+    /// Checks once that `bytes` are free, as [`Asm::reserve`].
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the region has no such space.
+    #[inline(always)]
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        self.asm.reserve(bytes)
+    }
+
+    /// The function itself, for what this layer does not offer.
+    pub fn asm(&mut self) -> &mut Asm<'a, M> {
+        &mut self.asm
+    }
+
+    /// Ends the function, as [`Asm::end`].
+    ///
+    /// # Errors
+    /// The first error since the function was begun.
+    #[inline]
+    pub fn end(self) -> Result<Code, Error> {
+        self.asm.end()
+    }
+
+    /// The function, by value, for code out of line: the address of the cursor must not escape.
+    #[inline(always)]
+    pub(crate) fn lend(&mut self) -> (Asm<'_, M>, Temporaries<M>) {
+        let asm = Asm {
+            cursor: self.asm.cursor,
+            left: self.asm.left,
+            last_return: self.asm.last_return,
+            f: &mut *self.asm.f,
+            machine: core::marker::PhantomData,
+        };
+        (asm, self.temporaries)
+    }
+
+    /// Goes on where code out of line stopped.
+    #[inline(always)]
+    pub(crate) fn resume(&mut self, moved: Moved) {
+        self.asm.cursor = moved.cursor;
+        self.asm.left = moved.left;
+        self.asm.last_return = moved.last_return;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Register;
+
+    #[test]
+    fn a_fixed_register_is_where_it_is_said_to_be() {
+        let register = crate::riscv64::Reg::from_number(7);
+        assert_eq!(VirtualReg::fixed(register).register(), Some(register));
+        assert_eq!(VirtualReg { register, slot: 16 }.register(), None);
+    }
+}
