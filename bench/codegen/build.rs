@@ -13,9 +13,17 @@ fn main() {
         state % below
     };
     let mut table = String::from("pub const OPERATIONS: [Operation; 1000] = [\n");
+    let mut c = String::from("#define SITES(REG, BASE) \\\n");
     let mut sites = String::from("macro_rules! sites { ($asm:ident, $reg:ident, $base:expr) => {\n");
     for _ in 0..1000 {
         let (kind, d, s, displacement) = (random(5), random(8), random(8), 4 * random(64));
+        let names = ["addi", "subi", "xori", "ldii", "stii"];
+        let name = names[kind as usize];
+        match kind {
+            0..=2 => writeln!(c, "    {{ v_reg d = REG({d}); qjv_{name}(&a, d, d, REG({s})); }} \\"),
+            _ => writeln!(c, "    qjv_{name}(&a, REG({d}), BASE, {displacement}); \\"),
+        }
+        .expect("a String takes everything");
         let (name, line) = match kind {
             0 => ("Add", format!("let d = $reg!({d}); $asm.addi(d, d, $reg!({s}));")),
             1 => ("Sub", format!("let d = $reg!({d}); $asm.subi(d, d, $reg!({s}));")),
@@ -31,4 +39,15 @@ fn main() {
     sites.push_str("} }\n");
     let folder = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     std::fs::write(format!("{folder}/operations.rs"), table + &sites).expect("OUT_DIR can be written");
+    c.push('\n');
+    std::fs::write(format!("{folder}/sites.h"), c).expect("OUT_DIR can be written");
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-changed=../../crates/vcode/include");
+    cc::Build::new()
+        .file("src/ours.c")
+        .include("../../crates/vcode/include")
+        .include(&folder)
+        .opt_level(2)
+        .std("gnu11")
+        .compile("ours");
 }

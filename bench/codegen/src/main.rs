@@ -26,6 +26,7 @@ pub struct Operation {
 
 include!(concat!(env!("OUT_DIR"), "/operations.rs"));
 
+mod c;
 mod ours;
 
 /// Operations of a variant that writes the thousand; one for those that write a whole function.
@@ -46,6 +47,12 @@ const VARIANTS: &[(&str, u64)] = &[
     ("x86_64 dot", 1),
     ("aarch64 dot", 1),
     ("riscv64 dot", 1),
+    ("c constant", 1000),
+    ("c run_time", 1000),
+    ("c plus1", 1),
+    ("c paper_plus1", 1),
+    ("c dot", 1),
+    ("c paper_dot", 1),
 ];
 
 /// The client of the table without an emitter: it looks the registers up and takes the same branches.
@@ -69,6 +76,7 @@ fn null_table(bytes: &mut [u8]) -> usize {
 
 fn run(variant: &str, times: u64) -> Option<()> {
     let mut bytes = vec![0_u8; 65536];
+    let mut function = c::Function::new();
     macro_rules! variants {
         ($($module:ident),*) => {
             match variant {
@@ -85,6 +93,12 @@ fn run(variant: &str, times: u64) -> Option<()> {
                         repeat(times, || ours::$module::dot(&mut bytes, &mut workspace));
                     }
                 )*
+                "c constant" => repeat(times, || c::constant(&mut bytes, &mut function)),
+                "c run_time" => repeat(times, || c::run_time(&mut bytes, &mut function)),
+                "c plus1" => repeat(times, || c::plus1(&mut bytes, &mut function)),
+                "c paper_plus1" => repeat(times, || c::paper_plus1(&mut bytes)),
+                "c dot" => repeat(times, || c::dot(&mut bytes, &mut function)),
+                "c paper_dot" => repeat(times, || c::paper_dot(&mut bytes)),
                 "null table" => repeat(times, || null_table(&mut bytes)),
                 _ => return None,
             }

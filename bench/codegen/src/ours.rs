@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use quaject_vcode::{signature, Asm, Class, Core, Kind as FunctionKind, Machine, Param, Region, Workspace};
+use quaject_vcode::{Asm, Class, Core, Kind as FunctionKind, Machine, Param, Region, Workspace, signature};
 
 use crate::{Kind, OPERATIONS};
 
@@ -87,9 +87,14 @@ macro_rules! machine {
             #[inline(never)]
             pub fn plus1(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
                 let mut params = [Param::NONE];
-                let mut asm =
-                    Asm::<$marker>::begin(Region::from(bytes), workspace, signature!("%i"), &mut params, FunctionKind::Leaf)
-                        .expect("there is room");
+                let mut asm = Asm::<$marker>::begin(
+                    Region::from(bytes),
+                    workspace,
+                    signature!("%i"),
+                    &mut params,
+                    FunctionKind::Leaf,
+                )
+                .expect("there is room");
                 let x = params[0].reg();
                 asm.addii(x, x, 1);
                 asm.reti(x);
@@ -99,9 +104,14 @@ macro_rules! machine {
             #[inline(never)]
             pub fn dot(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
                 let mut params = [Param::NONE; 3];
-                let mut asm =
-                    Asm::<$marker>::begin(Region::from(bytes), workspace, signature!("%p%p%l"), &mut params, FunctionKind::Leaf)
-                        .expect("there is room");
+                let mut asm = Asm::<$marker>::begin(
+                    Region::from(bytes),
+                    workspace,
+                    signature!("%p%p%l"),
+                    &mut params,
+                    FunctionKind::Leaf,
+                )
+                .expect("there is room");
                 asm.reserve(600).expect("there is room");
                 super::dot::<$marker>(&mut asm, &params);
                 asm.end().expect("dot is valid").entry

@@ -56,7 +56,6 @@ fn registers(out: &mut String, machine: &Machine) {
              QJV_INLINE uint32_t qjv_number(v_reg reg) { return (reg.b & 1) << 3 | reg.b >> 16; }\n\n",
         ),
     }
-    let set = |list: &[u32]| list.iter().fold(0_u64, |set, number| set | 1 << number);
     for (lower, upper, letter, temp, saved, args) in [
         ("int", "INT", "", &machine.temp, &machine.saved, &machine.args),
         ("float", "FLOAT", "F", &machine.ftemp, &machine.fsaved, &machine.fargs),
@@ -66,8 +65,23 @@ fn registers(out: &mut String, machine: &Machine) {
             let _ =
                 writeln!(out, "static const uint8_t qjv_{lower}_{what}[] __attribute__((unused)) = {{{numbers}0}};");
         }
-        let _ = writeln!(out, "#define QJV_{upper}_TEMP UINT64_C(0x{:x})", set(temp));
-        let _ = writeln!(out, "#define QJV_{upper}_SAVED UINT64_C(0x{:x})", set(saved));
+        // Sets of registers are kept by position in the order of allocation.
+        let order: Vec<u32> = temp.iter().chain(saved).copied().collect();
+        let all = (1_u64 << order.len()) - 1;
+        let list: String = order.iter().map(|number| format!("{number}, ")).collect();
+        let _ = writeln!(out, "static const uint8_t qjv_{lower}_order[] __attribute__((unused)) = {{{list}0}};");
+        let bits: Vec<String> = (0..32_u32)
+            .map(|number| {
+                order.iter().position(|own| *own == number).map_or("0".into(), |at| format!("0x{:x}", 1_u64 << at))
+            })
+            .collect();
+        let _ = writeln!(
+            out,
+            "static const uint64_t qjv_{lower}_bit[32] __attribute__((unused)) = {{\n    {}}};",
+            bits.join(", ")
+        );
+        let _ = writeln!(out, "#define QJV_{upper}_ALL UINT64_C(0x{all:x})");
+        let _ = writeln!(out, "#define QJV_{upper}_SAVED UINT64_C(0x{:x})", all & !((1 << temp.len()) - 1));
         for (kind, list) in [("T", temp), ("S", saved)] {
             for (index, number) in list.iter().enumerate() {
                 let _ = writeln!(out, "#define V_{letter}{kind}{index} qjv_reg({number})");
@@ -85,7 +99,7 @@ fn registers(out: &mut String, machine: &Machine) {
 }
 
 fn patch(out: &mut String, machine: &Machine) {
-    out.push_str("static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {\n    uint32_t word;\n");
+    out.push_str("QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {\n    uint32_t word;\n");
     out.push_str("    int64_t value;\n    memcpy(&word, site, 4);\n    switch (kind) {\n");
     for (index, (kind, pieces)) in machine.relative_kinds().iter().enumerate() {
         let Kind::Relative { bits, scale, origin, part } = *kind else { continue };

@@ -51,7 +51,8 @@ typedef enum {
 
 typedef struct { uint32_t index; } v_label;
 typedef struct { int32_t offset; } v_variable;
-typedef struct { uint32_t site, label; uint8_t kind; } qjv_fixup;
+/* A reference in one word: the site in the low half, then 24 bits of label, then the kind. */
+typedef uint64_t qjv_fixup;
 typedef struct { uint64_t bits; uint32_t label, size; } qjv_constant;
 
 /* Register classes, for v_getreg. */
@@ -62,18 +63,27 @@ enum { V_NLEAF, V_LEAF };
 #define QJV_CALLS V_NLEAF
 
 #define QJV_UNBOUND UINT32_MAX
-#define QJV_EPILOGUE UINT32_MAX
+#define QJV_EPILOGUE 0xffffffu
+#define QJV_NO_RETURN UINT64_MAX
 #define QJV_SLACK 16
+/* Without optimisation nothing is folded. */
+#ifdef __OPTIMIZE__
+#define QJV_FOLDS 1
+#else
+#define QJV_FOLDS 0
+#endif
 #define QJV_NO_LIMIT ((size_t)1 << (8 * sizeof(size_t) - 2))
 
 /* Memory for a function: writable at one address, executable at the same or another. */
 typedef struct { uint8_t *write; uintptr_t execute; size_t length; } qjv_region;
 
 typedef struct qjv_function {
-    uint8_t *start, *limit, *body, *end;
+    uint8_t *start, *limit, *end;
     uintptr_t execute;
     uint64_t int_free, int_touched, float_free, float_touched;
     uint32_t labels, fixups, constants, locals, last_bound;
+    /* Whether ending it takes more than turning its last jump into a return. */
+    uint8_t special;
     uint8_t leaf, calls, incoming;
     qjv_error error;
     uint32_t label[QJV_MOST_LABELS];
@@ -81,10 +91,12 @@ typedef struct qjv_function {
     qjv_constant constant[QJV_MOST_CONSTANTS];
 } qjv_function;
 
-typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; } qjv_asm;
+/* last_return is the last jump to the epilogue, which is no jump if nothing follows it. */
+typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup last_return; } qjv_asm;
 
 QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
     if (!f->error) f->error = error;
+    f->special = 1;
 }
 
 QJV_INLINE void qjv_fail(qjv_asm *c, qjv_error error) { qjv_failed(c->f, error); }
@@ -178,7 +190,7 @@ QJV_INLINE uint8_t *qjv_index(uint8_t *ip, uint64_t constant, unsigned rex, unsi
     return qjv_bytes(ip, value, length + 3);
 }
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance);
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance);
 
 QJV_INLINE uint32_t qjv_at(const qjv_function *f, const uint8_t *ip) { return (uint32_t)(ip - f->start); }
 
@@ -186,21 +198,28 @@ QJV_OUTLINE void qjv_patch_at(qjv_function *f, uint32_t site, unsigned kind, uin
     if (!qjv_patch(kind, f->start + site, (int64_t)target - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
 }
 
-QJV_INLINE void qjv_refer_at(qjv_function *f, uint32_t site, unsigned kind, uint32_t label) {
-    if (label < f->labels && f->label[label] != QJV_UNBOUND) {
-        qjv_patch_at(f, site, kind, f->label[label]);
-    } else if (f->fixups == QJV_MOST_FIXUPS) {
-        qjv_failed(f, QJV_ERROR_FIXUPS);
-    } else {
-        qjv_fixup *fixup = &f->fixup[f->fixups++];
-        fixup->site = site;
-        fixup->label = label;
-        fixup->kind = (uint8_t)kind;
-    }
+QJV_INLINE qjv_fixup qjv_make_fixup(uint32_t site, unsigned kind, uint32_t label) {
+    return (uint64_t)(label | kind << 24) << 32 | site;
 }
 
-QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *site, unsigned kind, v_label label) {
-    qjv_refer_at(c->f, qjv_at(c->f, site), kind, label.index);
+/* Notes a reference to resolve in the end. */
+QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
+    if (f->fixups == QJV_MOST_FIXUPS) qjv_failed(f, QJV_ERROR_FIXUPS);
+    else f->fixup[f->fixups++] = fixup;
+}
+
+QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label) {
+    qjv_function *f = c->f;
+    uint32_t site = qjv_at(f, ip);
+    qjv_fixup fixup = qjv_make_fixup(site, kind, label.index);
+    if (label.index == QJV_EPILOGUE) {
+        if (c->last_return != QJV_NO_RETURN) qjv_wait(f, c->last_return);
+        c->last_return = fixup;
+    } else if (label.index < f->labels && f->label[label.index] != QJV_UNBOUND) {
+        if (!qjv_patch(kind, ip, (int64_t)f->label[label.index] - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
+    } else {
+        qjv_wait(f, fixup);
+    }
 }
 
 /* Whether a short branch certainly reaches the label. */
@@ -211,7 +230,7 @@ QJV_INLINE int qjv_near(qjv_asm *c, v_label b) {
     return (size_t)(f->limit - f->start) < 4096 - 64;
 }
 
-QJV_OUTLINE v_label qjv_new_label(qjv_function *f) {
+QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     v_label label = {0};
     if (f->labels == QJV_MOST_LABELS) {
         qjv_failed(f, QJV_ERROR_LABELS);
@@ -224,6 +243,7 @@ QJV_OUTLINE v_label qjv_new_label(qjv_function *f) {
 
 QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t size) {
     v_label label = qjv_new_label(f);
+    f->special = 1;
     if (f->constants == QJV_MOST_CONSTANTS) {
         qjv_failed(f, QJV_ERROR_CONSTANTS);
         return label;
@@ -235,7 +255,7 @@ QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t si
     return label;
 }
 
-QJV_OUTLINE void qjv_bind_at(qjv_function *f, uint32_t at, v_label label) {
+QJV_INLINE void qjv_bind_at(qjv_function *f, uint32_t at, v_label label) {
     f->last_bound = at;
     if (label.index >= f->labels) qjv_failed(f, QJV_ERROR_LABELS);
     else if (f->label[label.index] != QJV_UNBOUND) qjv_failed(f, QJV_ERROR_BOUND_TWICE);
@@ -254,6 +274,7 @@ QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
 QJV_INLINE void qjv_links(qjv_asm *c) {
     if (c->f->leaf) qjv_fail(c, QJV_ERROR_CALL_IN_LEAF);
     c->f->calls = 1;
+    c->f->special = 1;
 }
 
 QJV_INLINE uint32_t qjv_float_bits(float value) {

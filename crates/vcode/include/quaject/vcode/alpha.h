@@ -15,8 +15,11 @@ QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {1, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 0, 21, 20, 19, 18, 17, 16, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {9, 10, 11, 12, 13, 14, 15, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 0};
-#define QJV_INT_TEMP UINT64_C(0x3ff01ff)
-#define QJV_INT_SAVED UINT64_C(0xfe00)
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {1, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 0, 21, 20, 19, 18, 17, 16, 9, 10, 11, 12, 13, 14, 15, 0};
+static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
+    0x1000, 0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80, 0x80000, 0x100000, 0x200000, 0x400000, 0x800000, 0x1000000, 0x2000000, 0x40000, 0x20000, 0x10000, 0x8000, 0x4000, 0x2000, 0x100, 0x200, 0x400, 0x800, 0, 0, 0, 0, 0, 0};
+#define QJV_INT_ALL UINT64_C(0x3ffffff)
+#define QJV_INT_SAVED UINT64_C(0x3f80000)
 #define V_T0 qjv_reg(1)
 #define V_T1 qjv_reg(2)
 #define V_T2 qjv_reg(3)
@@ -46,8 +49,11 @@ static const uint8_t qjv_int_args[] __attribute__((unused)) = {16, 17, 18, 19, 2
 static const uint8_t qjv_float_temp[] __attribute__((unused)) = {10, 11, 12, 13, 14, 15, 22, 23, 24, 25, 26, 27, 28, 29, 1, 0, 21, 20, 19, 18, 17, 16, 0};
 static const uint8_t qjv_float_saved[] __attribute__((unused)) = {2, 3, 4, 5, 6, 7, 8, 9, 0};
 static const uint8_t qjv_float_args[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 0};
-#define QJV_FLOAT_TEMP UINT64_C(0x3ffffc03)
-#define QJV_FLOAT_SAVED UINT64_C(0x3fc)
+static const uint8_t qjv_float_order[] __attribute__((unused)) = {10, 11, 12, 13, 14, 15, 22, 23, 24, 25, 26, 27, 28, 29, 1, 0, 21, 20, 19, 18, 17, 16, 2, 3, 4, 5, 6, 7, 8, 9, 0};
+static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
+    0x8000, 0x4000, 0x400000, 0x800000, 0x1000000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x200000, 0x100000, 0x80000, 0x40000, 0x20000, 0x10000, 0x40, 0x80, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0, 0};
+#define QJV_FLOAT_ALL UINT64_C(0x3fffffff)
+#define QJV_FLOAT_SAVED UINT64_C(0x3fc00000)
 #define V_FT0 qjv_reg(10)
 #define V_FT1 qjv_reg(11)
 #define V_FT2 qjv_reg(12)
@@ -83,7 +89,7 @@ static const uint8_t qjv_float_args[] __attribute__((unused)) = {16, 17, 18, 19,
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(26)
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
     int64_t value;
     memcpy(&word, site, 4);

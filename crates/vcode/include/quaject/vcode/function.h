@@ -108,64 +108,38 @@ QJV_INLINE char qjv_next_type(const char **text) {
     return letter;
 }
 
-QJV_OUTLINE int qjv_take(uint64_t *free, uint64_t *touched, const uint8_t *first, size_t first_count,
-                         const uint8_t *second, size_t second_count, uint64_t saved) {
-    for (size_t pass = 0; pass < 2; pass++) {
-        const uint8_t *list = pass ? second : first;
-        size_t count = pass ? second_count : first_count;
-        for (size_t index = 0; index < count; index++) {
-            if (*free >> list[index] & 1) {
-                *free &= ~((uint64_t)1 << list[index]);
-                *touched |= (uint64_t)1 << list[index] & saved;
-                return list[index];
-            }
-        }
-    }
-    return -1;
+/* Takes the first register of a set, which is kept by position in the order of allocation. */
+QJV_INLINE int qjv_take(uint64_t *free, uint64_t *touched, uint64_t from, uint64_t saved, const uint8_t *order, v_reg *reg) {
+    uint64_t wanted = *free & from, bit = wanted & (0 - wanted);
+    if (!wanted) return 0;
+    *free ^= bit;
+    *touched |= bit & saved;
+    *reg = qjv_reg(order[__builtin_ctzll(wanted)]);
+    return 1;
 }
 
 /* Takes a register; 0 when all are taken, which is not an error that sticks. In functions with calls a persistent
    register is a callee-saved one. */
 QJV_INLINE int qjv_getreg(qjv_asm *c, v_reg *reg, int class_) {
     qjv_function *f = c->f;
-    int temporary_first = class_ == V_TEMP || f->leaf, number;
-    if (temporary_first)
-        number = qjv_take(&f->int_free, &f->int_touched, qjv_int_temp, QJV_COUNT(qjv_int_temp), qjv_int_saved,
-                          QJV_COUNT(qjv_int_saved), QJV_INT_SAVED);
-    else
-        number = qjv_take(&f->int_free, &f->int_touched, qjv_int_saved, QJV_COUNT(qjv_int_saved), 0, 0, QJV_INT_SAVED);
-    if (number < 0) return 0;
-    *reg = qjv_reg((uint32_t)number);
-    return 1;
+    uint64_t from = class_ == V_TEMP || f->leaf ? QJV_INT_ALL : QJV_INT_SAVED;
+    return qjv_take(&f->int_free, &f->int_touched, from, QJV_INT_SAVED, qjv_int_order, reg);
 }
 
 QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
     qjv_function *f = c->f;
-    int temporary_first = class_ == V_TEMP || f->leaf, number;
-    if (temporary_first)
-        number = qjv_take(&f->float_free, &f->float_touched, qjv_float_temp, QJV_COUNT(qjv_float_temp),
-                          qjv_float_saved, QJV_COUNT(qjv_float_saved), QJV_FLOAT_SAVED);
-    else
-        number = qjv_take(&f->float_free, &f->float_touched, qjv_float_saved, QJV_COUNT(qjv_float_saved), 0, 0,
-                          QJV_FLOAT_SAVED);
-    if (number < 0) return 0;
-    *reg = qjv_reg((uint32_t)number);
-    return 1;
+    uint64_t from = class_ == V_TEMP || f->leaf ? QJV_FLOAT_ALL : QJV_FLOAT_SAVED;
+    return qjv_take(&f->float_free, &f->float_touched, from, QJV_FLOAT_SAVED, qjv_float_order, reg);
 }
 
-QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
-    c->f->int_free |= (uint64_t)1 << qjv_number(reg) & (QJV_INT_TEMP | QJV_INT_SAVED);
-}
-
-QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
-    c->f->float_free |= (uint64_t)1 << qjv_number(reg) & (QJV_FLOAT_TEMP | QJV_FLOAT_SAVED);
-}
+QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) { c->f->int_free |= qjv_int_bit[qjv_number(reg)]; }
+QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) { c->f->float_free |= qjv_float_bit[qjv_number(reg)]; }
 
 /* Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be. */
 QJV_INLINE int qjv_claim(qjv_asm *c, v_reg reg) {
-    uint64_t bit = (uint64_t)1 << qjv_number(reg);
+    uint64_t bit = qjv_int_bit[qjv_number(reg)];
     if (!(c->f->int_free & bit)) return 0;
-    c->f->int_free &= ~bit;
+    c->f->int_free ^= bit;
     c->f->int_touched |= bit & QJV_INT_SAVED;
     return 1;
 }
@@ -182,6 +156,7 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
         return local;
     }
     f->locals = at + bytes - base;
+    f->special = 1;
     local.offset = (int32_t)(QJV_BIAS + at);
     return local;
 }
@@ -194,62 +169,94 @@ QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
 
 QJV_OUTLINE void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
-QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind) {
-    qjv_counters counters = {0, 0, 0};
-    const char *text = types;
-    int elsewhere = kind != V_LEAF;
-    uint32_t index = 0;
+/* What is known of the parameters while a function begins. */
+typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
+
+/* Where the next parameter arrives; 0 after the last. */
+QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param) {
+    qjv_function *f = c->f;
+    char type = qjv_next_type(&arrivals->text);
+    qjv_place place;
+    if (!type) return 0;
+    if (type == '?') {
+        qjv_fail(c, QJV_ERROR_SIGNATURE);
+        arrivals->elsewhere = 0;
+        return 0;
+    }
+    place = qjv_next_place(&arrivals->counters, type);
+    if (place.kind == QJV_IN_INT) {
+        f->int_free &= ~qjv_int_bit[place.at];
+        *param = qjv_reg(place.at);
+        arrivals->elsewhere |= qjv_is_float(type);
+    } else if (place.kind == QJV_IN_FLOAT) {
+        f->float_free &= ~qjv_float_bit[place.at];
+        *param = qjv_reg(place.at);
+        if (QJV_SINGLE_SHIFT && type == 'f') qjv_movf(c, qjv_reg(place.at), qjv_reg(place.at + QJV_SINGLE_SHIFT));
+    } else {
+        if (place.kind == QJV_IN_PAIR) f->int_free &= ~(qjv_int_bit[place.at] | qjv_int_bit[place.second]);
+        arrivals->elsewhere = 1;
+    }
+    return 1;
+}
+
+/* Parameters of a type string that the compiler does not know. */
+QJV_OUTLINE int qjv_parameters(qjv_asm *c, const char *types, v_reg *params) {
+    qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
+    while (qjv_parameter(c, &arrivals, params)) params++;
+    return arrivals.elsewhere;
+}
+
+QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kind) {
     f->start = region.write;
     f->limit = region.write + region.length - QJV_SLACK;
-    f->body = region.write + QJV_PROLOGUE;
     f->execute = region.execute;
-    f->int_free = QJV_INT_TEMP | QJV_INT_SAVED;
-    f->float_free = QJV_FLOAT_TEMP | QJV_FLOAT_SAVED;
+    f->int_free = QJV_INT_ALL;
+    f->float_free = QJV_FLOAT_ALL;
     f->int_touched = f->float_touched = 0;
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = 0;
+    f->calls = f->incoming = f->special = 0;
     f->error = QJV_OK;
     c->f = f;
-    c->ip = f->body;
+    c->ip = f->start + QJV_PROLOGUE;
     c->left = 64;
+    c->last_return = QJV_NO_RETURN;
     if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
         /* No room for anything: the error is reported by qjv_end, and the code goes to a place nobody calls. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
-        f->error = QJV_ERROR_OVERFLOW;
+        qjv_failed(f, QJV_ERROR_OVERFLOW);
         f->start = nowhere;
-        f->body = c->ip = nowhere + QJV_PROLOGUE;
+        c->ip = nowhere + QJV_PROLOGUE;
         f->limit = nowhere + sizeof nowhere - QJV_SLACK;
     }
-    for (;;) {
-        char type = qjv_next_type(&text);
-        qjv_place place;
-        if (!type) break;
-        if (__builtin_expect(type == '?', 0)) {
-            qjv_fail(c, QJV_ERROR_SIGNATURE);
-            return;
+}
+
+QJV_INLINE void qjv_arrive(qjv_asm *c, const char *types, v_reg *params) {
+    qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
+    /* A literal is read when the program is compiled: hence steps, not a loop. */
+    if (__builtin_constant_p(types[0]) && QJV_FOLDS) {
+        if (qjv_parameter(c, &arrivals, params) && qjv_parameter(c, &arrivals, params + 1) &&
+            qjv_parameter(c, &arrivals, params + 2) && qjv_parameter(c, &arrivals, params + 3) &&
+            qjv_parameter(c, &arrivals, params + 4) && qjv_parameter(c, &arrivals, params + 5)) {
+            v_reg *param = params + 6;
+            while (qjv_parameter(c, &arrivals, param)) param++;
         }
-        place = qjv_next_place(&counters, type);
-        if (place.kind == QJV_IN_INT) {
-            f->int_free &= ~((uint64_t)1 << place.at);
-            params[index] = qjv_reg(place.at);
-            elsewhere |= qjv_is_float(type);
-        } else if (place.kind == QJV_IN_FLOAT) {
-            f->float_free &= ~((uint64_t)1 << place.at);
-            params[index] = qjv_reg(place.at);
-            if (QJV_SINGLE_SHIFT && type == 'f') qjv_movf(c, qjv_reg(place.at), qjv_reg(place.at + QJV_SINGLE_SHIFT));
-        } else {
-            if (place.kind == QJV_IN_PAIR) f->int_free &= ~((uint64_t)1 << place.at | (uint64_t)1 << place.second);
-            elsewhere = 1;
-        }
-        index++;
+    } else {
+        qjv_asm copy = *c;
+        arrivals.elsewhere = qjv_parameters(&copy, types, params);
+        *c = copy;
     }
-    if (__builtin_expect(elsewhere, 0)) {
+    if (__builtin_expect(arrivals.elsewhere && !c->f->error, 0)) {
         qjv_asm copy = *c;
         qjv_move_parameters(&copy, types, params);
         *c = copy;
     }
+}
+
+QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind) {
+    qjv_open(c, f, region, kind);
+    qjv_arrive(c, types, params);
 }
 
 QJV_INLINE void qjv_new_register(qjv_asm *c, v_reg *reg, int is_float) {
@@ -275,6 +282,7 @@ QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *param
                 v_variable second = {transfer.offset + 4};
                 qjv_new_register(c, &to, 1);
                 if (f->locals < 8) f->locals = 8;
+                f->special = 1;
                 qjv_stl_local(c, qjv_reg(place.at), transfer);
                 if (place.kind == QJV_IN_PAIR) qjv_stl_local(c, qjv_reg(place.second), second);
                 if (type == 'f') qjv_ldf_local(c, to, transfer);
@@ -283,6 +291,7 @@ QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *param
                 if (place.kind == QJV_IN_PAIR) qjv_putreg(c, qjv_reg(place.second));
             } else if (stack) {
                 f->incoming = 1;
+                f->special = 1;
                 qjv_new_register(c, &to, qjv_is_float(type));
                 if (type == 'f') qjv_ldfi(c, to, QJV_SCRATCH, at + QJV_SINGLE_AT);
                 else if (type == 'd') qjv_lddi(c, to, QJV_SCRATCH, at);
@@ -318,7 +327,7 @@ QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
     for (size_t index = 0; index < QJV_COUNT(qjv_int_saved); index++) {
         at.offset += 8;
         slot++;
-        if (!(f->int_touched >> qjv_int_saved[index] & 1)) continue;
+        if (!(f->int_touched & qjv_int_bit[qjv_int_saved[index]])) continue;
         used = slot;
         if (what == 's') qjv_stl_local(c, qjv_reg(qjv_int_saved[index]), at);
         if (what == 'l') qjv_ldl_local(c, qjv_reg(qjv_int_saved[index]), at);
@@ -326,7 +335,7 @@ QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
     for (size_t index = 0; index + 1 < sizeof qjv_float_saved; index++) {
         at.offset += 8;
         slot++;
-        if (!(f->float_touched >> qjv_float_saved[index] & 1)) continue;
+        if (!(f->float_touched & qjv_float_bit[qjv_float_saved[index]])) continue;
         used = slot;
         if (what == 's') qjv_std_local(c, qjv_reg(qjv_float_saved[index]), at);
         if (what == 'l') qjv_ldd_local(c, qjv_reg(qjv_float_saved[index]), at);
@@ -359,8 +368,8 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
         qjv_fail(c, QJV_ERROR_FRAME);
         return 0;
     }
-    memcpy(f->body - length, buffer, length);
-    return qjv_at(f, f->body) - (uint32_t)length;
+    memcpy(f->start + QJV_PROLOGUE - length, buffer, length);
+    return QJV_PROLOGUE - (uint32_t)length;
 }
 
 QJV_COLD void qjv_place_constants(qjv_asm *c) {
@@ -380,20 +389,33 @@ QJV_COLD void qjv_place_constants(qjv_asm *c) {
 /* Without a frame, returning is one instruction: it replaces the jump to the epilogue. */
 QJV_COLD void qjv_return_at(qjv_asm *c, uint32_t at) {
     uint8_t buffer[32 + QJV_SLACK];
-    qjv_asm there = {buffer, 32, c->f};
+    qjv_asm there = {buffer, 32, c->f, QJV_NO_RETURN};
     qjv_return(&there);
     while (there.ip - buffer < QJV_JUMP_BYTES) qjv_nop(&there);
     memcpy(c->f->start + at, buffer, QJV_JUMP_BYTES);
 }
 
+QJV_INLINE uint32_t qjv_label_of(qjv_fixup fixup) { return (uint32_t)(fixup >> 32) & QJV_EPILOGUE; }
+
+/* Resolves all references; 0 if one is not plainly to a label that is bound and in reach. */
+QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
+    for (uint32_t index = 0; index < f->fixups; index++) {
+        uint32_t site = (uint32_t)f->fixup[index], label = qjv_label_of(f->fixup[index]);
+        if (label >= f->labels || f->label[label] == QJV_UNBOUND) return 0;
+        if (!qjv_patch((unsigned)(f->fixup[index] >> 56), f->start + site, (int64_t)f->label[label] - (int64_t)site))
+            return 0;
+    }
+    return 1;
+}
+
 QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
-    qjv_asm at = {cursor, left, f};
+    qjv_asm at = {cursor, left, f, QJV_NO_RETURN};
     qjv_asm *c = &at;
     uint32_t ip = qjv_at(f, c->ip), epilogue, entry;
     int framed = (f->int_touched | f->float_touched) != 0 || f->calls || f->incoming || f->locals;
     int ends_in_return = 0;
-    if (f->fixups && f->last_bound != ip && f->fixup[f->fixups - 1].label == QJV_EPILOGUE) {
-        uint32_t site = f->fixup[f->fixups - 1].site;
+    if (f->fixups && f->last_bound != ip && qjv_label_of(f->fixup[f->fixups - 1]) == QJV_EPILOGUE) {
+        uint32_t site = (uint32_t)f->fixup[f->fixups - 1];
         if (site + 4 == ip) {
             f->fixups--;
             c->ip -= QJV_JUMP_BYTES;
@@ -408,18 +430,19 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
             qjv_return(c);
             if (QJV_DELAY_SLOTS) qjv_nop(c);
         }
-        entry = qjv_at(f, f->body);
+        entry = QJV_PROLOGUE;
     }
     if (f->constants) qjv_place_constants(c);
     for (uint32_t index = 0; index < f->fixups; index++) {
-        qjv_fixup fixup = f->fixup[index];
-        if (fixup.label == QJV_EPILOGUE) {
-            if (framed) qjv_patch_at(f, fixup.site, fixup.kind, epilogue);
-            else qjv_return_at(c, fixup.site - QJV_SITE_BACK);
-        } else if (fixup.label >= f->labels || f->label[fixup.label] == QJV_UNBOUND) {
+        uint32_t site = (uint32_t)f->fixup[index], label = qjv_label_of(f->fixup[index]);
+        unsigned kind_ = (unsigned)(f->fixup[index] >> 56);
+        if (label == QJV_EPILOGUE) {
+            if (framed) qjv_patch_at(f, site, kind_, epilogue);
+            else qjv_return_at(c, site - QJV_SITE_BACK);
+        } else if (label >= f->labels || f->label[label] == QJV_UNBOUND) {
             qjv_failed(f, QJV_ERROR_UNBOUND_LABEL);
         } else {
-            qjv_patch_at(f, fixup.site, fixup.kind, f->label[fixup.label]);
+            qjv_patch_at(f, site, kind_, f->label[label]);
         }
     }
     if (f->error) return 0;
@@ -434,9 +457,10 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
 QJV_INLINE void *qjv_end(qjv_asm *c) {
     qjv_function *f = c->f;
     uint32_t ip = qjv_at(f, c->ip);
-    /* The common small function: no frame, no constants, one return, which is last. */
-    if (!(f->int_touched | f->float_touched | f->locals | f->constants) && !(f->calls | f->incoming) && !f->error &&
-        f->fixups == 1 && f->fixup[0].label == QJV_EPILOGUE && f->fixup[0].site + 4 == ip && f->last_bound != ip) {
+    /* The common small function: no frame, no constants, its last return at the end. Should a reference not be resolved
+       here, the general path resolves all of them again. */
+    if (__builtin_expect(!f->special && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&
+                             (uint32_t)c->last_return + 4 == ip && f->last_bound != ip && qjv_resolve_plain(f), 1)) {
         c->ip -= QJV_JUMP_BYTES;
         qjv_return(c);
         f->end = c->ip;
@@ -445,6 +469,7 @@ QJV_INLINE void *qjv_end(qjv_asm *c) {
 #endif
         return (void *)(f->execute + QJV_PROLOGUE);
     }
+    if (c->last_return != QJV_NO_RETURN) qjv_wait(f, c->last_return);
     return qjv_end_at(f, c->ip, c->left);
 }
 

@@ -15,8 +15,11 @@ QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 6 & 31; }
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 30, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {4, 5, 6, 7, 0};
-#define QJV_INT_TEMP UINT64_C(0x100fffc)
-#define QJV_INT_SAVED UINT64_C(0x40ff0000)
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4, 16, 17, 18, 19, 20, 21, 22, 23, 30, 0};
+static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
+    0, 0, 0x400, 0x200, 0x4000, 0x2000, 0x1000, 0x800, 0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000, 0x100000, 0x200000, 0x400000, 0x100, 0, 0, 0, 0, 0, 0x800000, 0};
+#define QJV_INT_ALL UINT64_C(0xffffff)
+#define QJV_INT_SAVED UINT64_C(0xff8000)
 #define V_T0 qjv_reg(8)
 #define V_T1 qjv_reg(9)
 #define V_T2 qjv_reg(10)
@@ -44,8 +47,11 @@ static const uint8_t qjv_int_args[] __attribute__((unused)) = {4, 5, 6, 7, 0};
 static const uint8_t qjv_float_temp[] __attribute__((unused)) = {4, 6, 8, 10, 16, 2, 0, 14, 12, 0};
 static const uint8_t qjv_float_saved[] __attribute__((unused)) = {20, 22, 24, 26, 28, 30, 0};
 static const uint8_t qjv_float_args[] __attribute__((unused)) = {12, 14, 0};
-#define QJV_FLOAT_TEMP UINT64_C(0x15555)
-#define QJV_FLOAT_SAVED UINT64_C(0x55500000)
+static const uint8_t qjv_float_order[] __attribute__((unused)) = {4, 6, 8, 10, 16, 2, 0, 14, 12, 20, 22, 24, 26, 28, 30, 0};
+static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
+    0x40, 0, 0x20, 0, 0x1, 0, 0x2, 0, 0x4, 0, 0x8, 0, 0x100, 0, 0x80, 0, 0x10, 0, 0, 0, 0x200, 0, 0x400, 0, 0x800, 0, 0x1000, 0, 0x2000, 0, 0x4000, 0};
+#define QJV_FLOAT_ALL UINT64_C(0x7fff)
+#define QJV_FLOAT_SAVED UINT64_C(0x7e00)
 #define V_FT0 qjv_reg(4)
 #define V_FT1 qjv_reg(6)
 #define V_FT2 qjv_reg(8)
@@ -66,7 +72,7 @@ static const uint8_t qjv_float_args[] __attribute__((unused)) = {12, 14, 0};
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(31)
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
     int64_t value;
     memcpy(&word, site, 4);

@@ -56,18 +56,23 @@ static inline __attribute__((unused)) void v_code_free(struct v_code *code) {
 static QJV_THREAD __attribute__((unused)) qjv_asm v_self;
 static QJV_THREAD __attribute__((unused)) qjv_function v_function;
 
-QJV_INLINE qjv_region v_region(struct v_code *ip) {
-    qjv_region region = {(uint8_t *)ip, (uintptr_t)ip, QJV_NO_LIMIT};
-    if (ip->self == ip && ip->magic == QJV_MAGIC) {
-        region.write += sizeof *ip;
-        region.execute = ip->execute + sizeof *ip;
-        region.length = ip->length - sizeof *ip;
-    }
-    return region;
+/* Limit and address of execution of memory that may be from v_code_new. */
+QJV_COLD void v_open_code(qjv_function *f, const struct v_code *ip) {
+    if (ip->magic != QJV_MAGIC) return;
+    f->limit = (uint8_t *)ip + ip->length - QJV_SLACK;
+    f->execute = ip->execute + sizeof *ip;
+}
+
+QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code *ip) {
+    /* What is at ip is read before anything is written, and kept: memory from v_code_new is used again. */
+    qjv_region region = {(uint8_t *)(ip + 1), (uintptr_t)(ip + 1), QJV_NO_LIMIT};
+    qjv_open(&v_self, &v_function, region, leaf);
+    if (__builtin_expect(ip->self == ip, 0)) v_open_code(&v_function, ip);
+    qjv_arrive(&v_self, types, args);
 }
 
 /* Begins a function: the registers of its parameters are written to args. */
-#define v_lambda(types, args, leaf, ip) qjv_begin(&v_self, &v_function, v_region((struct v_code *)(ip)), types, args, leaf)
+#define v_lambda(types, args, leaf, ip) v_begin(types, args, leaf, (struct v_code *)(ip))
 /* Ends it; its address, or null after an error: v_error(). */
 #define v_end() qjv_end(&v_self)
 #define v_error() (v_function.error)

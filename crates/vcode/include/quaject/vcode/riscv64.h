@@ -15,8 +15,11 @@ QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 7 & 31; }
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {10, 11, 12, 13, 14, 15, 16, 17, 0};
-#define QJV_INT_TEMP UINT64_C(0x3003fce0)
-#define QJV_INT_SAVED UINT64_C(0xffc0300)
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0};
+static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
+    0, 0, 0, 0, 0, 0x1, 0x2, 0x4, 0x2000, 0x4000, 0x1000, 0x800, 0x400, 0x200, 0x100, 0x80, 0x40, 0x20, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000, 0x100000, 0x200000, 0x400000, 0x800000, 0x1000000, 0x8, 0x10, 0, 0};
+#define QJV_INT_ALL UINT64_C(0x1ffffff)
+#define QJV_INT_SAVED UINT64_C(0x1ffe000)
 #define V_T0 qjv_reg(5)
 #define V_T1 qjv_reg(6)
 #define V_T2 qjv_reg(7)
@@ -45,8 +48,11 @@ static const uint8_t qjv_int_args[] __attribute__((unused)) = {10, 11, 12, 13, 1
 static const uint8_t qjv_float_temp[] __attribute__((unused)) = {0, 1, 2, 3, 4, 5, 6, 7, 28, 29, 30, 17, 16, 15, 14, 13, 12, 11, 10, 0};
 static const uint8_t qjv_float_saved[] __attribute__((unused)) = {8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0};
 static const uint8_t qjv_float_args[] __attribute__((unused)) = {10, 11, 12, 13, 14, 15, 16, 17, 0};
-#define QJV_FLOAT_TEMP UINT64_C(0x7003fcff)
-#define QJV_FLOAT_SAVED UINT64_C(0xffc0300)
+static const uint8_t qjv_float_order[] __attribute__((unused)) = {0, 1, 2, 3, 4, 5, 6, 7, 28, 29, 30, 17, 16, 15, 14, 13, 12, 11, 10, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0};
+static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
+    0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80, 0x80000, 0x100000, 0x40000, 0x20000, 0x10000, 0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x200000, 0x400000, 0x800000, 0x1000000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000, 0x100, 0x200, 0x400, 0};
+#define QJV_FLOAT_ALL UINT64_C(0x7fffffff)
+#define QJV_FLOAT_SAVED UINT64_C(0x7ff80000)
 #define V_FT0 qjv_reg(0)
 #define V_FT1 qjv_reg(1)
 #define V_FT2 qjv_reg(2)
@@ -83,7 +89,7 @@ static const uint8_t qjv_float_args[] __attribute__((unused)) = {10, 11, 12, 13,
 #define V_FRESULT qjv_reg(10)
 #define QJV_LINK qjv_reg(1)
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
     int64_t value;
     memcpy(&word, site, 4);

@@ -15,8 +15,11 @@ QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 0};
-#define QJV_INT_TEMP UINT64_C(0x3f0c)
-#define QJV_INT_SAVED UINT64_C(0x3fff0000)
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
+static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
+    0, 0, 0x1, 0x2, 0, 0, 0, 0, 0x80, 0x40, 0x20, 0x10, 0x8, 0x4, 0, 0, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000, 0x100000, 0x200000, 0, 0};
+#define QJV_INT_ALL UINT64_C(0x3fffff)
+#define QJV_INT_SAVED UINT64_C(0x3fff00)
 #define V_T0 qjv_reg(2)
 #define V_T1 qjv_reg(3)
 #define V_T2 qjv_reg(13)
@@ -42,7 +45,10 @@ static const uint8_t qjv_int_args[] __attribute__((unused)) = {8, 9, 10, 11, 12,
 static const uint8_t qjv_float_temp[] __attribute__((unused)) = {16, 18, 20, 22, 24, 26, 28, 14, 12, 10, 8, 6, 4, 2, 0, 0};
 static const uint8_t qjv_float_saved[] __attribute__((unused)) = {0};
 static const uint8_t qjv_float_args[] __attribute__((unused)) = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 0};
-#define QJV_FLOAT_TEMP UINT64_C(0x15555555)
+static const uint8_t qjv_float_order[] __attribute__((unused)) = {16, 18, 20, 22, 24, 26, 28, 14, 12, 10, 8, 6, 4, 2, 0, 0};
+static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
+    0x4000, 0, 0x2000, 0, 0x1000, 0, 0x800, 0, 0x400, 0, 0x200, 0, 0x100, 0, 0x80, 0, 0x1, 0, 0x2, 0, 0x4, 0, 0x8, 0, 0x10, 0, 0x20, 0, 0x40, 0, 0, 0};
+#define QJV_FLOAT_ALL UINT64_C(0x7fff)
 #define QJV_FLOAT_SAVED UINT64_C(0x0)
 #define V_FT0 qjv_reg(16)
 #define V_FT1 qjv_reg(18)
@@ -64,7 +70,7 @@ static const uint8_t qjv_float_args[] __attribute__((unused)) = {0, 2, 4, 6, 8, 
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(15)
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
     int64_t value;
     memcpy(&word, site, 4);

@@ -15,8 +15,11 @@ QJV_INLINE uint32_t qjv_number(v_reg reg) { return (reg.b & 1) << 3 | reg.b >> 1
 static const uint8_t qjv_int_temp[] __attribute__((unused)) = {10, 0, 9, 8, 1, 2, 6, 7, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {3, 5, 13, 14, 15, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {7, 6, 2, 1, 8, 9, 0};
-#define QJV_INT_TEMP UINT64_C(0x7c7)
-#define QJV_INT_SAVED UINT64_C(0xe028)
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {10, 0, 9, 8, 1, 2, 6, 7, 3, 5, 13, 14, 15, 0};
+static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
+    0x2, 0x10, 0x20, 0x100, 0, 0x200, 0x40, 0x80, 0x8, 0x4, 0x1, 0, 0, 0x400, 0x800, 0x1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+#define QJV_INT_ALL UINT64_C(0x1fff)
+#define QJV_INT_SAVED UINT64_C(0x1f00)
 #define V_T0 qjv_reg(10)
 #define V_T1 qjv_reg(0)
 #define V_T2 qjv_reg(9)
@@ -33,7 +36,10 @@ static const uint8_t qjv_int_args[] __attribute__((unused)) = {7, 6, 2, 1, 8, 9,
 static const uint8_t qjv_float_temp[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0, 0};
 static const uint8_t qjv_float_saved[] __attribute__((unused)) = {0};
 static const uint8_t qjv_float_args[] __attribute__((unused)) = {0, 1, 2, 3, 4, 5, 6, 7, 0};
-#define QJV_FLOAT_TEMP UINT64_C(0x7fff)
+static const uint8_t qjv_float_order[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0, 0};
+static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
+    0x4000, 0x2000, 0x1000, 0x800, 0x400, 0x200, 0x100, 0x80, 0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+#define QJV_FLOAT_ALL UINT64_C(0x7fff)
 #define QJV_FLOAT_SAVED UINT64_C(0x0)
 #define V_FT0 qjv_reg(8)
 #define V_FT1 qjv_reg(9)
@@ -54,7 +60,7 @@ static const uint8_t qjv_float_args[] __attribute__((unused)) = {0, 1, 2, 3, 4, 
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 
-static int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
+QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
     int64_t value;
     memcpy(&word, site, 4);
