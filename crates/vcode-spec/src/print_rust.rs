@@ -110,7 +110,7 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     registers(&mut out, machine);
     let _ = writeln!(out, "/// The machine `{}`.", machine.name);
     let _ = writeln!(out, "#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct {marker};\n");
-    machine_impl(&mut out, machine, &marker)?;
+    machine_impl(&mut out, ops, machines, machine, &marker)?;
     set_long(&mut out, ops, machine)?;
     let _ = writeln!(out, "impl Core for Asm<'_, {marker}> {{\n    type Reg = Reg;\n    type Float = Float;\n");
     let mut own = String::new();
@@ -158,7 +158,7 @@ fn registers(out: &mut String, machine: &Machine) {
                 let _ = writeln!(
                     out,
                     "impl Register for {type_name} {{\n    #[inline(always)]\n    fn from_number(number: u8) -> Self {{\n        const ALL: [{type_name}; 32] = {{\n            let mut all = [{type_name}::new(0); 32];\n            let mut number = 0;\n            while number < 32 {{\n                all[number] = {type_name}::new(number as u32);\n                number += 1;\n            }}\n            all\n        }};\n        ALL[number as usize & 31]\n    }}\n\
-                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        (self.n >> {low} & 31) as u8\n    }}\n}}\n"
+                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        (self.n >> {low} & 31) as u8\n    }}\n\n    #[inline(always)]\n    fn on_stack(offset: u32) -> Self {{\n        Self {{ n: 1 << 31 | offset }}\n    }}\n\n    #[inline(always)]\n    fn mark(self) -> u32 {{\n        self.n\n    }}\n}}\n"
                 );
             }
             Code::Bytes => {
@@ -172,7 +172,7 @@ fn registers(out: &mut String, machine: &Machine) {
                 let _ = writeln!(
                     out,
                     "impl Register for {type_name} {{\n    #[inline(always)]\n    fn from_number(number: u8) -> Self {{\n        const ALL: [{type_name}; 32] = {{\n            let mut all = [{type_name}::new(0); 32];\n            let mut number = 0;\n            while number < 32 {{\n                all[number] = {type_name}::new(number as u32);\n                number += 1;\n            }}\n            all\n        }};\n        ALL[number as usize & 31]\n    }}\n\
-                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        ((self.b & 1) << 3 | self.b >> 16) as u8\n    }}\n}}\n"
+                     \n    #[inline(always)]\n    fn number(self) -> u8 {{\n        ((self.b & 1) << 3 | self.b >> 16) as u8\n    }}\n\n    #[inline(always)]\n    fn on_stack(offset: u32) -> Self {{\n        Self {{ r: 0, b: 1 << 31 | offset }}\n    }}\n\n    #[inline(always)]\n    fn mark(self) -> u32 {{\n        self.b\n    }}\n}}\n"
                 );
             }
         }
@@ -192,8 +192,16 @@ fn registers(out: &mut String, machine: &Machine) {
     }
 }
 
-fn machine_impl(out: &mut String, machine: &Machine, marker: &str) -> Result<(), SpecError> {
+fn machine_impl(
+    out: &mut String,
+    ops: &[PortableOp],
+    machines: &[Machine],
+    machine: &Machine,
+    marker: &str,
+) -> Result<(), SpecError> {
     let _ = writeln!(out, "impl Machine for {marker} {{\n    type Reg = Reg;\n    type Float = Float;");
+    let space = spaces(ops, machines, machine)?;
+    let _ = writeln!(out, "    const SPACE: &'static [u8] = &{space:?};");
     let _ = writeln!(out, "    const NAME: &'static str = \"{}\";", machine.name);
     let _ = writeln!(out, "    const LONG_BITS: u32 = {};", machine.long);
     let list =
@@ -338,6 +346,24 @@ fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(
     Ok(())
 }
 
+/// The body of a method.
+fn body(machine: &Machine, op: &PortableOp, row: &Row, form: Form) -> Result<emit::Body, SpecError> {
+    // A floating constant is placed after the code and found by a label, or is put together from its bits.
+    let from_bits = op.family == Family::Set && row.ty.class() == Class::Float && row.register.is_empty();
+    emit::body(machine, row, if from_bits { Form::Immediate } else { form })
+}
+
+/// How many bytes each instruction that all machines have asks for before it writes.
+fn spaces(ops: &[PortableOp], machines: &[Machine], machine: &Machine) -> Result<Vec<u32>, SpecError> {
+    crate::print_layers::common(ops, machines)
+        .iter()
+        .map(|instruction| match machine.row(&instruction.op.name, instruction.ty) {
+            Some(row) => Ok(body(machine, instruction.op, row, instruction.form)?.max_bytes),
+            None => Ok(0),
+        })
+        .collect()
+}
+
 fn method(
     out: &mut String,
     machine: &Machine,
@@ -347,9 +373,8 @@ fn method(
     name: &str,
     visibility: &str,
 ) -> Result<(), SpecError> {
-    // A floating constant is placed after the code and found by a label, or is put together from its bits.
     let from_bits = op.family == Family::Set && row.ty.class() == Class::Float && row.register.is_empty();
-    let body = emit::body(machine, row, if from_bits { Form::Immediate } else { form })?;
+    let body = body(machine, op, row, form)?;
     let print = print(machine, op, row, "c.cursor", "c");
     let _ = writeln!(out, "    #[inline(always)]\n    {visibility}{} {{", signature(op, row.ty, form, name, ""));
     out.push_str("        let c = self;\n");

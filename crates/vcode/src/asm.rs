@@ -283,13 +283,14 @@ impl Function {
     }
 
     /// More space for the cursor at `ip`. When there is none, the error sticks and writing starts over: harmlessly,
-    /// because `end` will not return that code.
+    /// because `end` will not return that code. It is a part of what is left, so that code out of line, which a layer
+    /// calls between, finds some too without taking back what was promised here.
     #[cold]
     #[inline(never)]
     fn refill(&mut self, ip: *mut u8, bytes: usize) -> (*mut u8, usize) {
         let left = (self.limit as usize).saturating_sub(ip as usize);
         if left >= bytes {
-            return (ip, left);
+            return (ip, bytes.max(left / 8));
         }
         self.fail(Error::Overflow);
         (self.start, self.limit as usize - self.start as usize)

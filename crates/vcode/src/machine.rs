@@ -10,6 +10,12 @@ pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
     fn from_number(number: u8) -> Self;
     /// The number of this register.
     fn number(self) -> u8;
+    /// A value that is no register but stands for a place on the stack, below 2^31.
+    #[doc(hidden)]
+    fn on_stack(offset: u32) -> Self;
+    /// Where the top bit tells whether it is no register; in the rest is its place on the stack then.
+    #[doc(hidden)]
+    fn mark(self) -> u32;
 }
 
 /// The most registers of one file that can be handed out.
@@ -81,6 +87,8 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     const NAME: &'static str;
     /// Bits of the type long.
     const LONG_BITS: u32;
+    /// Bytes each instruction that all machines have asks for before it writes, by number.
+    const SPACE: &'static [u8];
     /// Its integer registers.
     const INT: Lists;
     /// Its floating registers.

@@ -3,8 +3,8 @@
 use crate::asm::{Asm, Label};
 use crate::frame::Local;
 use crate::generated::core::Core;
-use crate::layers::virtual_registers::{Moved, Temporaries, Virtual, VirtualReg};
-use crate::machine::Machine;
+use crate::layers::virtual_registers::{Moved, Temporaries, Virtual, VirtualReg, in_registers};
+use crate::machine::{Machine, Register};
 
 impl<M: Machine> Core for Virtual<'_, '_, M>
 where
@@ -15,2102 +15,2102 @@ where
 
     #[inline(always)]
     fn addi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[0] });
         }
     }
     #[inline(always)]
     fn addii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[1] });
         }
     }
     #[inline(always)]
     fn addu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[2] });
         }
     }
     #[inline(always)]
     fn addui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[3] });
         }
     }
     #[inline(always)]
     fn addl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[4] });
         }
     }
     #[inline(always)]
     fn addli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[5] });
         }
     }
     #[inline(always)]
     fn addul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[6] });
         }
     }
     #[inline(always)]
     fn adduli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.adduli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_adduli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[7] });
         }
     }
     #[inline(always)]
     fn addp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addp(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addp(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[8] });
         }
     }
     #[inline(always)]
     fn addpi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addpi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addpi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[9] });
         }
     }
     #[inline(always)]
     fn addf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[10] });
         }
     }
     #[inline(always)]
     fn addd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addd(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addd(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[11] });
         }
     }
     #[inline(always)]
     fn subi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[12] });
         }
     }
     #[inline(always)]
     fn subii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[13] });
         }
     }
     #[inline(always)]
     fn subu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[14] });
         }
     }
     #[inline(always)]
     fn subui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[15] });
         }
     }
     #[inline(always)]
     fn subl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[16] });
         }
     }
     #[inline(always)]
     fn subli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[17] });
         }
     }
     #[inline(always)]
     fn subul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[18] });
         }
     }
     #[inline(always)]
     fn subuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subuli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subuli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[19] });
         }
     }
     #[inline(always)]
     fn subp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subp(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subp(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[20] });
         }
     }
     #[inline(always)]
     fn subpi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subpi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subpi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[21] });
         }
     }
     #[inline(always)]
     fn subf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[22] });
         }
     }
     #[inline(always)]
     fn subd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subd(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subd(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[23] });
         }
     }
     #[inline(always)]
     fn muli(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muli(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muli(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[24] });
         }
     }
     #[inline(always)]
     fn mulii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[25] });
         }
     }
     #[inline(always)]
     fn mulu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[26] });
         }
     }
     #[inline(always)]
     fn mului(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mului(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mului(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[27] });
         }
     }
     #[inline(always)]
     fn mull(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mull(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mull(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[28] });
         }
     }
     #[inline(always)]
     fn mulli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[29] });
         }
     }
     #[inline(always)]
     fn mulul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[30] });
         }
     }
     #[inline(always)]
     fn mululi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mululi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mululi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[31] });
         }
     }
     #[inline(always)]
     fn mulf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[32] });
         }
     }
     #[inline(always)]
     fn muld(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muld(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muld(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[33] });
         }
     }
     #[inline(always)]
     fn divi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[34] });
         }
     }
     #[inline(always)]
     fn divii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[35] });
         }
     }
     #[inline(always)]
     fn divu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[36] });
         }
     }
     #[inline(always)]
     fn divui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[37] });
         }
     }
     #[inline(always)]
     fn divl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[38] });
         }
     }
     #[inline(always)]
     fn divli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[39] });
         }
     }
     #[inline(always)]
     fn divul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[40] });
         }
     }
     #[inline(always)]
     fn divuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divuli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divuli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[41] });
         }
     }
     #[inline(always)]
     fn divf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[42] });
         }
     }
     #[inline(always)]
     fn divd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divd(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_divd(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[43] });
         }
     }
     #[inline(always)]
     fn modi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[44] });
         }
     }
     #[inline(always)]
     fn modii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[45] });
         }
     }
     #[inline(always)]
     fn modu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[46] });
         }
     }
     #[inline(always)]
     fn modui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[47] });
         }
     }
     #[inline(always)]
     fn modl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[48] });
         }
     }
     #[inline(always)]
     fn modli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[49] });
         }
     }
     #[inline(always)]
     fn modul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_modul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[50] });
         }
     }
     #[inline(always)]
     fn moduli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.moduli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_moduli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[51] });
         }
     }
     #[inline(always)]
     fn andi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[52] });
         }
     }
     #[inline(always)]
     fn andii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[53] });
         }
     }
     #[inline(always)]
     fn andu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[54] });
         }
     }
     #[inline(always)]
     fn andui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[55] });
         }
     }
     #[inline(always)]
     fn andl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[56] });
         }
     }
     #[inline(always)]
     fn andli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[57] });
         }
     }
     #[inline(always)]
     fn andul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_andul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[58] });
         }
     }
     #[inline(always)]
     fn anduli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.anduli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_anduli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[59] });
         }
     }
     #[inline(always)]
     fn ori(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ori(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ori(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[60] });
         }
     }
     #[inline(always)]
     fn orii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_orii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[61] });
         }
     }
     #[inline(always)]
     fn oru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.oru(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_oru(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[62] });
         }
     }
     #[inline(always)]
     fn orui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_orui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[63] });
         }
     }
     #[inline(always)]
     fn orl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.orl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_orl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[64] });
         }
     }
     #[inline(always)]
     fn orli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_orli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[65] });
         }
     }
     #[inline(always)]
     fn orul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.orul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_orul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[66] });
         }
     }
     #[inline(always)]
     fn oruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.oruli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_oruli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[67] });
         }
     }
     #[inline(always)]
     fn xori(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xori(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xori(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[68] });
         }
     }
     #[inline(always)]
     fn xorii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xorii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[69] });
         }
     }
     #[inline(always)]
     fn xoru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xoru(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xoru(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[70] });
         }
     }
     #[inline(always)]
     fn xorui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xorui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[71] });
         }
     }
     #[inline(always)]
     fn xorl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xorl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xorl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[72] });
         }
     }
     #[inline(always)]
     fn xorli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xorli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[73] });
         }
     }
     #[inline(always)]
     fn xorul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xorul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xorul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[74] });
         }
     }
     #[inline(always)]
     fn xoruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xoruli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_xoruli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[75] });
         }
     }
     #[inline(always)]
     fn lshi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[76] });
         }
     }
     #[inline(always)]
     fn lshii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[77] });
         }
     }
     #[inline(always)]
     fn lshu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[78] });
         }
     }
     #[inline(always)]
     fn lshui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[79] });
         }
     }
     #[inline(always)]
     fn lshl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[80] });
         }
     }
     #[inline(always)]
     fn lshli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[81] });
         }
     }
     #[inline(always)]
     fn lshul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[82] });
         }
     }
     #[inline(always)]
     fn lshuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshuli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lshuli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[83] });
         }
     }
     #[inline(always)]
     fn rshi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[84] });
         }
     }
     #[inline(always)]
     fn rshii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[85] });
         }
     }
     #[inline(always)]
     fn rshu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[86] });
         }
     }
     #[inline(always)]
     fn rshui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[87] });
         }
     }
     #[inline(always)]
     fn rshl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[88] });
         }
     }
     #[inline(always)]
     fn rshli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[89] });
         }
     }
     #[inline(always)]
     fn rshul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[90] });
         }
     }
     #[inline(always)]
     fn rshuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshuli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_rshuli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[91] });
         }
     }
     #[inline(always)]
     fn comi(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comi(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_comi(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[92] });
         }
     }
     #[inline(always)]
     fn comu(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comu(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_comu(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[93] });
         }
     }
     #[inline(always)]
     fn coml(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.coml(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_coml(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[94] });
         }
     }
     #[inline(always)]
     fn comul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_comul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[95] });
         }
     }
     #[inline(always)]
     fn noti(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.noti(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_noti(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[96] });
         }
     }
     #[inline(always)]
     fn notu(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notu(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_notu(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[97] });
         }
     }
     #[inline(always)]
     fn notl(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notl(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_notl(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[98] });
         }
     }
     #[inline(always)]
     fn notul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_notul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[99] });
         }
     }
     #[inline(always)]
     fn movi(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movi(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movi(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[100] });
         }
     }
     #[inline(always)]
     fn movu(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movu(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movu(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[101] });
         }
     }
     #[inline(always)]
     fn movl(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movl(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movl(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[102] });
         }
     }
     #[inline(always)]
     fn movul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[103] });
         }
     }
     #[inline(always)]
     fn movp(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movp(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movp(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[104] });
         }
     }
     #[inline(always)]
     fn movf(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movf(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movf(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[105] });
         }
     }
     #[inline(always)]
     fn movd(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movd(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movd(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[106] });
         }
     }
     #[inline(always)]
     fn negi(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negi(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negi(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[107] });
         }
     }
     #[inline(always)]
     fn negu(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negu(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negu(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[108] });
         }
     }
     #[inline(always)]
     fn negl(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negl(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negl(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[109] });
         }
     }
     #[inline(always)]
     fn negul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[110] });
         }
     }
     #[inline(always)]
     fn negf(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negf(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negf(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[111] });
         }
     }
     #[inline(always)]
     fn negd(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negd(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_negd(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[112] });
         }
     }
     #[inline(always)]
     fn seti(&mut self, d: Self::Reg, i: i32) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.seti(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_seti(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[113] });
         }
     }
     #[inline(always)]
     fn setu(&mut self, d: Self::Reg, i: u32) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setu(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setu(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[114] });
         }
     }
     #[inline(always)]
     fn setl(&mut self, d: Self::Reg, i: i64) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setl(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setl(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[115] });
         }
     }
     #[inline(always)]
     fn setul(&mut self, d: Self::Reg, i: u64) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setul(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setul(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[116] });
         }
     }
     #[inline(always)]
     fn setp(&mut self, d: Self::Reg, i: u64) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setp(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setp(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[117] });
         }
     }
     #[inline(always)]
     fn setf(&mut self, d: Self::Float, i: f32) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setf(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setf(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[118] });
         }
     }
     #[inline(always)]
     fn setd(&mut self, d: Self::Float, i: f64) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.setd(d.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_setd(asm, temporaries, d, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[119] });
         }
     }
     #[inline(always)]
     fn cvi2u(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2u(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvi2u(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[120] });
         }
     }
     #[inline(always)]
     fn cvi2l(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2l(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvi2l(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[121] });
         }
     }
     #[inline(always)]
     fn cvi2ul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2ul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvi2ul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[122] });
         }
     }
     #[inline(always)]
     fn cvi2f(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2f(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvi2f(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[123] });
         }
     }
     #[inline(always)]
     fn cvi2d(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2d(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvi2d(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[124] });
         }
     }
     #[inline(always)]
     fn cvu2i(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2i(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvu2i(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[125] });
         }
     }
     #[inline(always)]
     fn cvu2l(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2l(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvu2l(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[126] });
         }
     }
     #[inline(always)]
     fn cvu2ul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2ul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvu2ul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[127] });
         }
     }
     #[inline(always)]
     fn cvu2f(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2f(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvu2f(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[128] });
         }
     }
     #[inline(always)]
     fn cvu2d(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2d(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvu2d(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[129] });
         }
     }
     #[inline(always)]
     fn cvl2i(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2i(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvl2i(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[130] });
         }
     }
     #[inline(always)]
     fn cvl2u(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2u(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvl2u(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[131] });
         }
     }
     #[inline(always)]
     fn cvl2ul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2ul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvl2ul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[132] });
         }
     }
     #[inline(always)]
     fn cvl2f(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2f(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvl2f(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[133] });
         }
     }
     #[inline(always)]
     fn cvl2d(&mut self, d: Self::Float, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2d(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvl2d(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[134] });
         }
     }
     #[inline(always)]
     fn cvul2i(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2i(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvul2i(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[135] });
         }
     }
     #[inline(always)]
     fn cvul2u(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2u(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvul2u(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[136] });
         }
     }
     #[inline(always)]
     fn cvul2l(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2l(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvul2l(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[137] });
         }
     }
     #[inline(always)]
     fn cvul2p(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2p(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvul2p(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[138] });
         }
     }
     #[inline(always)]
     fn cvp2ul(&mut self, d: Self::Reg, s: Self::Reg) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvp2ul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvp2ul(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[139] });
         }
     }
     #[inline(always)]
     fn cvf2l(&mut self, d: Self::Reg, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvf2l(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvf2l(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[140] });
         }
     }
     #[inline(always)]
     fn cvf2d(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvf2d(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvf2d(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[141] });
         }
     }
     #[inline(always)]
     fn cvd2l(&mut self, d: Self::Reg, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvd2l(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvd2l(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[142] });
         }
     }
     #[inline(always)]
     fn cvd2f(&mut self, d: Self::Float, s: Self::Float) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvd2f(d.register, s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_cvd2f(asm, temporaries, d, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[143] });
         }
     }
     #[inline(always)]
     fn ldc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldc(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldc(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[144] });
         }
     }
     #[inline(always)]
     fn ldci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldci(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldci(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[145] });
         }
     }
     #[inline(always)]
     fn ldc_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldc_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldc_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[146] });
         }
     }
     #[inline(always)]
     fn lduc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lduc(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lduc(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[147] });
         }
     }
     #[inline(always)]
     fn lduci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lduci(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lduci(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[148] });
         }
     }
     #[inline(always)]
     fn lduc_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.lduc_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lduc_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[149] });
         }
     }
     #[inline(always)]
     fn lds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lds(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lds(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[150] });
         }
     }
     #[inline(always)]
     fn ldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldsi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldsi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[151] });
         }
     }
     #[inline(always)]
     fn lds_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.lds_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lds_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[152] });
         }
     }
     #[inline(always)]
     fn ldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldus(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldus(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[153] });
         }
     }
     #[inline(always)]
     fn ldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldusi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldusi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[154] });
         }
     }
     #[inline(always)]
     fn ldus_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldus_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldus_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[155] });
         }
     }
     #[inline(always)]
     fn ldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldi(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[156] });
         }
     }
     #[inline(always)]
     fn ldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[157] });
         }
     }
     #[inline(always)]
     fn ldi_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldi_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldi_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[158] });
         }
     }
     #[inline(always)]
     fn ldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[159] });
         }
     }
     #[inline(always)]
     fn ldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[160] });
         }
     }
     #[inline(always)]
     fn ldu_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldu_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldu_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[161] });
         }
     }
     #[inline(always)]
     fn ldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[162] });
         }
     }
     #[inline(always)]
     fn ldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[163] });
         }
     }
     #[inline(always)]
     fn ldl_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldl_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldl_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[164] });
         }
     }
     #[inline(always)]
     fn ldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[165] });
         }
     }
     #[inline(always)]
     fn lduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lduli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lduli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[166] });
         }
     }
     #[inline(always)]
     fn ldul_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldul_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldul_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[167] });
         }
     }
     #[inline(always)]
     fn ldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldp(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldp(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[168] });
         }
     }
     #[inline(always)]
     fn ldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldpi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldpi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[169] });
         }
     }
     #[inline(always)]
     fn ldp_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldp_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldp_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[170] });
         }
     }
     #[inline(always)]
     fn ldf(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[171] });
         }
     }
     #[inline(always)]
     fn ldfi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldfi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldfi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[172] });
         }
     }
     #[inline(always)]
     fn ldf_local(&mut self, d: Self::Float, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldf_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldf_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[173] });
         }
     }
     #[inline(always)]
     fn ldd(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldd(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldd(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[174] });
         }
     }
     #[inline(always)]
     fn lddi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lddi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_lddi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[175] });
         }
     }
     #[inline(always)]
     fn ldd_local(&mut self, d: Self::Float, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.ldd_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ldd_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[176] });
         }
     }
     #[inline(always)]
     fn stc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stc(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stc(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[177] });
         }
     }
     #[inline(always)]
     fn stci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stci(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stci(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[178] });
         }
     }
     #[inline(always)]
     fn stc_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stc_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stc_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[179] });
         }
     }
     #[inline(always)]
     fn stuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stuc(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stuc(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[180] });
         }
     }
     #[inline(always)]
     fn stuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stuci(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stuci(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[181] });
         }
     }
     #[inline(always)]
     fn stuc_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stuc_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stuc_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[182] });
         }
     }
     #[inline(always)]
     fn sts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.sts(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_sts(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[183] });
         }
     }
     #[inline(always)]
     fn stsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stsi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stsi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[184] });
         }
     }
     #[inline(always)]
     fn sts_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.sts_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_sts_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[185] });
         }
     }
     #[inline(always)]
     fn stus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stus(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stus(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[186] });
         }
     }
     #[inline(always)]
     fn stusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stusi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stusi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[187] });
         }
     }
     #[inline(always)]
     fn stus_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stus_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stus_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[188] });
         }
     }
     #[inline(always)]
     fn sti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.sti(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_sti(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[189] });
         }
     }
     #[inline(always)]
     fn stii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stii(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stii(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[190] });
         }
     }
     #[inline(always)]
     fn sti_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.sti_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_sti_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[191] });
         }
     }
     #[inline(always)]
     fn stu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stu(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[192] });
         }
     }
     #[inline(always)]
     fn stui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stui(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stui(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[193] });
         }
     }
     #[inline(always)]
     fn stu_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stu_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stu_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[194] });
         }
     }
     #[inline(always)]
     fn stl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stl(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stl(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[195] });
         }
     }
     #[inline(always)]
     fn stli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[196] });
         }
     }
     #[inline(always)]
     fn stl_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stl_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stl_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[197] });
         }
     }
     #[inline(always)]
     fn stul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stul(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stul(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[198] });
         }
     }
     #[inline(always)]
     fn stuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stuli(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stuli(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[199] });
         }
     }
     #[inline(always)]
     fn stul_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stul_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stul_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[200] });
         }
     }
     #[inline(always)]
     fn stp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stp(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stp(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[201] });
         }
     }
     #[inline(always)]
     fn stpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stpi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stpi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[202] });
         }
     }
     #[inline(always)]
     fn stp_local(&mut self, d: Self::Reg, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stp_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stp_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[203] });
         }
     }
     #[inline(always)]
     fn stf(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stf(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stf(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[204] });
         }
     }
     #[inline(always)]
     fn stfi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stfi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stfi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[205] });
         }
     }
     #[inline(always)]
     fn stf_local(&mut self, d: Self::Float, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.stf_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stf_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[206] });
         }
     }
     #[inline(always)]
     fn std(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
-        if d.slot | s.slot | t.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.std(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_std(asm, temporaries, d, s, t);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[207] });
         }
     }
     #[inline(always)]
     fn stdi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
-        if d.slot | s.slot == 0 {
+        if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stdi(d.register, s.register, i);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_stdi(asm, temporaries, d, s, i);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[208] });
         }
     }
     #[inline(always)]
     fn std_local(&mut self, d: Self::Float, local: Local) {
-        if d.slot == 0 {
+        if in_registers(d.register.mark()) {
             self.asm.std_local(d.register, local);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_std_local(asm, temporaries, d, local);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[209] });
         }
     }
     #[inline(always)]
@@ -2119,792 +2119,792 @@ where
     }
     #[inline(always)]
     fn reti(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.reti(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_reti(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[211] });
         }
     }
     #[inline(always)]
     fn retu(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retu(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retu(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[212] });
         }
     }
     #[inline(always)]
     fn retl(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retl(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retl(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[213] });
         }
     }
     #[inline(always)]
     fn retul(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retul(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retul(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[214] });
         }
     }
     #[inline(always)]
     fn retp(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retp(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retp(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[215] });
         }
     }
     #[inline(always)]
     fn retf(&mut self, s: Self::Float) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retf(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retf(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[216] });
         }
     }
     #[inline(always)]
     fn retd(&mut self, s: Self::Float) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.retd(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_retd(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[217] });
         }
     }
     #[inline(always)]
     fn blti(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blti(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blti(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[218] });
         }
     }
     #[inline(always)]
     fn bltii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bltii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[219] });
         }
     }
     #[inline(always)]
     fn bltu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltu(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltu(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[220] });
         }
     }
     #[inline(always)]
     fn bltui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bltui(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltui(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[221] });
         }
     }
     #[inline(always)]
     fn bltl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltl(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltl(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[222] });
         }
     }
     #[inline(always)]
     fn bltli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bltli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[223] });
         }
     }
     #[inline(always)]
     fn bltul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltul(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltul(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[224] });
         }
     }
     #[inline(always)]
     fn bltuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bltuli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltuli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[225] });
         }
     }
     #[inline(always)]
     fn bltp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltp(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltp(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[226] });
         }
     }
     #[inline(always)]
     fn bltpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bltpi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltpi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[227] });
         }
     }
     #[inline(always)]
     fn bltf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltf(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltf(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[228] });
         }
     }
     #[inline(always)]
     fn bltd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltd(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bltd(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[229] });
         }
     }
     #[inline(always)]
     fn blei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blei(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blei(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[230] });
         }
     }
     #[inline(always)]
     fn bleii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bleii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[231] });
         }
     }
     #[inline(always)]
     fn bleu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bleu(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleu(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[232] });
         }
     }
     #[inline(always)]
     fn bleui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bleui(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleui(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[233] });
         }
     }
     #[inline(always)]
     fn blel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blel(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blel(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[234] });
         }
     }
     #[inline(always)]
     fn bleli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bleli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[235] });
         }
     }
     #[inline(always)]
     fn bleul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bleul(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleul(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[236] });
         }
     }
     #[inline(always)]
     fn bleuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bleuli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bleuli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[237] });
         }
     }
     #[inline(always)]
     fn blep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blep(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blep(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[238] });
         }
     }
     #[inline(always)]
     fn blepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.blepi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blepi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[239] });
         }
     }
     #[inline(always)]
     fn blef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blef(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blef(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[240] });
         }
     }
     #[inline(always)]
     fn bled(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bled(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bled(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[241] });
         }
     }
     #[inline(always)]
     fn bgti(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgti(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgti(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[242] });
         }
     }
     #[inline(always)]
     fn bgtii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgtii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[243] });
         }
     }
     #[inline(always)]
     fn bgtu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtu(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtu(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[244] });
         }
     }
     #[inline(always)]
     fn bgtui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgtui(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtui(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[245] });
         }
     }
     #[inline(always)]
     fn bgtl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtl(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtl(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[246] });
         }
     }
     #[inline(always)]
     fn bgtli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgtli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[247] });
         }
     }
     #[inline(always)]
     fn bgtul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtul(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtul(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[248] });
         }
     }
     #[inline(always)]
     fn bgtuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgtuli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtuli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[249] });
         }
     }
     #[inline(always)]
     fn bgtp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtp(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtp(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[250] });
         }
     }
     #[inline(always)]
     fn bgtpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgtpi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtpi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[251] });
         }
     }
     #[inline(always)]
     fn bgtf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtf(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtf(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[252] });
         }
     }
     #[inline(always)]
     fn bgtd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtd(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgtd(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[253] });
         }
     }
     #[inline(always)]
     fn bgei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgei(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgei(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[254] });
         }
     }
     #[inline(always)]
     fn bgeii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgeii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[255] });
         }
     }
     #[inline(always)]
     fn bgeu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgeu(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeu(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[256] });
         }
     }
     #[inline(always)]
     fn bgeui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgeui(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeui(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[257] });
         }
     }
     #[inline(always)]
     fn bgel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgel(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgel(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[258] });
         }
     }
     #[inline(always)]
     fn bgeli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgeli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[259] });
         }
     }
     #[inline(always)]
     fn bgeul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgeul(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeul(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[260] });
         }
     }
     #[inline(always)]
     fn bgeuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgeuli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgeuli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[261] });
         }
     }
     #[inline(always)]
     fn bgep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgep(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgep(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[262] });
         }
     }
     #[inline(always)]
     fn bgepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bgepi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgepi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[263] });
         }
     }
     #[inline(always)]
     fn bgef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgef(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bgef(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[264] });
         }
     }
     #[inline(always)]
     fn bged(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bged(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bged(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[265] });
         }
     }
     #[inline(always)]
     fn beqi(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqi(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqi(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[266] });
         }
     }
     #[inline(always)]
     fn beqii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.beqii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[267] });
         }
     }
     #[inline(always)]
     fn bequ(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bequ(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bequ(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[268] });
         }
     }
     #[inline(always)]
     fn bequi(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bequi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bequi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[269] });
         }
     }
     #[inline(always)]
     fn beql(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beql(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beql(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[270] });
         }
     }
     #[inline(always)]
     fn beqli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.beqli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[271] });
         }
     }
     #[inline(always)]
     fn bequl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bequl(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bequl(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[272] });
         }
     }
     #[inline(always)]
     fn bequli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bequli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bequli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[273] });
         }
     }
     #[inline(always)]
     fn beqp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqp(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqp(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[274] });
         }
     }
     #[inline(always)]
     fn beqpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.beqpi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqpi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[275] });
         }
     }
     #[inline(always)]
     fn beqf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqf(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqf(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[276] });
         }
     }
     #[inline(always)]
     fn beqd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqd(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_beqd(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[277] });
         }
     }
     #[inline(always)]
     fn bnei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnei(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bnei(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[278] });
         }
     }
     #[inline(always)]
     fn bneii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bneii(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneii(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[279] });
         }
     }
     #[inline(always)]
     fn bneu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bneu(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneu(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[280] });
         }
     }
     #[inline(always)]
     fn bneui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bneui(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneui(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[281] });
         }
     }
     #[inline(always)]
     fn bnel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnel(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bnel(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[282] });
         }
     }
     #[inline(always)]
     fn bneli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bneli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[283] });
         }
     }
     #[inline(always)]
     fn bneul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bneul(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneul(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[284] });
         }
     }
     #[inline(always)]
     fn bneuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bneuli(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bneuli(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[285] });
         }
     }
     #[inline(always)]
     fn bnep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnep(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bnep(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[286] });
         }
     }
     #[inline(always)]
     fn bnepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.bnepi(s.register, i, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bnepi(asm, temporaries, s, i, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[287] });
         }
     }
     #[inline(always)]
     fn bnef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnef(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bnef(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[288] });
         }
     }
     #[inline(always)]
     fn bned(&mut self, s: Self::Float, t: Self::Float, b: Label) {
-        if s.slot | t.slot == 0 {
+        if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bned(s.register, t.register, b);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bned(asm, temporaries, s, t, b);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[289] });
         }
     }
     #[inline(always)]
@@ -2913,12 +2913,12 @@ where
     }
     #[inline(always)]
     fn jr(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.jr(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_jr(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[291] });
         }
     }
     #[inline(always)]
@@ -2927,12 +2927,12 @@ where
     }
     #[inline(always)]
     fn jalr(&mut self, s: Self::Reg) {
-        if s.slot == 0 {
+        if in_registers(s.register.mark()) {
             self.asm.jalr(s.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_jalr(asm, temporaries, s);
-            self.resume(moved);
+            self.resume(moved, const { M::SPACE[293] });
         }
     }
     #[inline(always)]
@@ -2954,13 +2954,14 @@ fn spilled_addi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[0] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `i`. Operands `d, s, i`.
@@ -2976,12 +2977,13 @@ fn spilled_addii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[1] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `u`. Operands `d, s, t`.
@@ -2997,13 +2999,14 @@ fn spilled_addu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[2] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `u`. Operands `d, s, i`.
@@ -3019,12 +3022,13 @@ fn spilled_addui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[3] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `l`. Operands `d, s, t`.
@@ -3040,13 +3044,14 @@ fn spilled_addl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[4] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `l`. Operands `d, s, i`.
@@ -3062,12 +3067,13 @@ fn spilled_addli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[5] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `ul`. Operands `d, s, t`.
@@ -3083,13 +3089,14 @@ fn spilled_addul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[6] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `ul`. Operands `d, s, i`.
@@ -3105,12 +3112,13 @@ fn spilled_adduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[7] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.adduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `p`. Operands `d, s, t`.
@@ -3126,13 +3134,14 @@ fn spilled_addp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[8] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `p`. Operands `d, s, i`.
@@ -3148,12 +3157,13 @@ fn spilled_addpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[9] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `f`. Operands `d, s, t`.
@@ -3169,13 +3179,14 @@ fn spilled_addf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[10] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.addf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Addition. Type `d`. Operands `d, s, t`.
@@ -3191,13 +3202,14 @@ fn spilled_addd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[11] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.addd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `i`. Operands `d, s, t`.
@@ -3213,13 +3225,14 @@ fn spilled_subi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[12] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `i`. Operands `d, s, i`.
@@ -3235,12 +3248,13 @@ fn spilled_subii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[13] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `u`. Operands `d, s, t`.
@@ -3256,13 +3270,14 @@ fn spilled_subu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[14] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `u`. Operands `d, s, i`.
@@ -3278,12 +3293,13 @@ fn spilled_subui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[15] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `l`. Operands `d, s, t`.
@@ -3299,13 +3315,14 @@ fn spilled_subl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[16] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `l`. Operands `d, s, i`.
@@ -3321,12 +3338,13 @@ fn spilled_subli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[17] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `ul`. Operands `d, s, t`.
@@ -3342,13 +3360,14 @@ fn spilled_subul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[18] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `ul`. Operands `d, s, i`.
@@ -3364,12 +3383,13 @@ fn spilled_subuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[19] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `p`. Operands `d, s, t`.
@@ -3385,13 +3405,14 @@ fn spilled_subp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[20] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `p`. Operands `d, s, i`.
@@ -3407,12 +3428,13 @@ fn spilled_subpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[21] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `f`. Operands `d, s, t`.
@@ -3428,13 +3450,14 @@ fn spilled_subf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[22] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.subf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Subtraction. Type `d`. Operands `d, s, t`.
@@ -3450,13 +3473,14 @@ fn spilled_subd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[23] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.subd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `i`. Operands `d, s, t`.
@@ -3472,13 +3496,14 @@ fn spilled_muli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[24] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.muli(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `i`. Operands `d, s, i`.
@@ -3494,12 +3519,13 @@ fn spilled_mulii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[25] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `u`. Operands `d, s, t`.
@@ -3515,13 +3541,14 @@ fn spilled_mulu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[26] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `u`. Operands `d, s, i`.
@@ -3537,12 +3564,13 @@ fn spilled_mului<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[27] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mului(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `l`. Operands `d, s, t`.
@@ -3558,13 +3586,14 @@ fn spilled_mull<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[28] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mull(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `l`. Operands `d, s, i`.
@@ -3580,12 +3609,13 @@ fn spilled_mulli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[29] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `ul`. Operands `d, s, t`.
@@ -3601,13 +3631,14 @@ fn spilled_mulul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[30] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `ul`. Operands `d, s, i`.
@@ -3623,12 +3654,13 @@ fn spilled_mululi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[31] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mululi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `f`. Operands `d, s, t`.
@@ -3644,13 +3676,14 @@ fn spilled_mulf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[32] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.mulf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `d`. Operands `d, s, t`.
@@ -3666,13 +3699,14 @@ fn spilled_muld<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[33] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.muld(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`.
@@ -3688,13 +3722,14 @@ fn spilled_divi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[34] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`.
@@ -3710,12 +3745,13 @@ fn spilled_divii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[35] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`.
@@ -3731,13 +3767,14 @@ fn spilled_divu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[36] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`.
@@ -3753,12 +3790,13 @@ fn spilled_divui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[37] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`.
@@ -3774,13 +3812,14 @@ fn spilled_divl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[38] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`.
@@ -3796,12 +3835,13 @@ fn spilled_divli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[39] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`.
@@ -3817,13 +3857,14 @@ fn spilled_divul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[40] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`.
@@ -3839,12 +3880,13 @@ fn spilled_divuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[41] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`.
@@ -3860,13 +3902,14 @@ fn spilled_divf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[42] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.divf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`.
@@ -3882,13 +3925,14 @@ fn spilled_divd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[43] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.divd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`.
@@ -3904,13 +3948,14 @@ fn spilled_modi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[44] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`.
@@ -3926,12 +3971,13 @@ fn spilled_modii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[45] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`.
@@ -3947,13 +3993,14 @@ fn spilled_modu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[46] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`.
@@ -3969,12 +4016,13 @@ fn spilled_modui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[47] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`.
@@ -3990,13 +4038,14 @@ fn spilled_modl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[48] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`.
@@ -4012,12 +4061,13 @@ fn spilled_modli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[49] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`.
@@ -4033,13 +4083,14 @@ fn spilled_modul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[50] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`.
@@ -4055,12 +4106,13 @@ fn spilled_moduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[51] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.moduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `i`. Operands `d, s, t`.
@@ -4076,13 +4128,14 @@ fn spilled_andi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[52] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `i`. Operands `d, s, i`.
@@ -4098,12 +4151,13 @@ fn spilled_andii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[53] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `u`. Operands `d, s, t`.
@@ -4119,13 +4173,14 @@ fn spilled_andu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[54] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `u`. Operands `d, s, i`.
@@ -4141,12 +4196,13 @@ fn spilled_andui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[55] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `l`. Operands `d, s, t`.
@@ -4162,13 +4218,14 @@ fn spilled_andl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[56] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `l`. Operands `d, s, i`.
@@ -4184,12 +4241,13 @@ fn spilled_andli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[57] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `ul`. Operands `d, s, t`.
@@ -4205,13 +4263,14 @@ fn spilled_andul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[58] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise and. Type `ul`. Operands `d, s, i`.
@@ -4227,12 +4286,13 @@ fn spilled_anduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[59] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.anduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `i`. Operands `d, s, t`.
@@ -4248,13 +4308,14 @@ fn spilled_ori<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[60] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ori(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `i`. Operands `d, s, i`.
@@ -4270,12 +4331,13 @@ fn spilled_orii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[61] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `u`. Operands `d, s, t`.
@@ -4291,13 +4353,14 @@ fn spilled_oru<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[62] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.oru(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `u`. Operands `d, s, i`.
@@ -4313,12 +4376,13 @@ fn spilled_orui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[63] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `l`. Operands `d, s, t`.
@@ -4334,13 +4398,14 @@ fn spilled_orl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[64] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.orl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `l`. Operands `d, s, i`.
@@ -4356,12 +4421,13 @@ fn spilled_orli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[65] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `ul`. Operands `d, s, t`.
@@ -4377,13 +4443,14 @@ fn spilled_orul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[66] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.orul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise or. Type `ul`. Operands `d, s, i`.
@@ -4399,12 +4466,13 @@ fn spilled_oruli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[67] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.oruli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `i`. Operands `d, s, t`.
@@ -4420,13 +4488,14 @@ fn spilled_xori<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[68] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xori(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `i`. Operands `d, s, i`.
@@ -4442,12 +4511,13 @@ fn spilled_xorii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[69] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `u`. Operands `d, s, t`.
@@ -4463,13 +4533,14 @@ fn spilled_xoru<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[70] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xoru(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `u`. Operands `d, s, i`.
@@ -4485,12 +4556,13 @@ fn spilled_xorui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[71] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `l`. Operands `d, s, t`.
@@ -4506,13 +4578,14 @@ fn spilled_xorl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[72] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xorl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `l`. Operands `d, s, i`.
@@ -4528,12 +4601,13 @@ fn spilled_xorli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[73] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `ul`. Operands `d, s, t`.
@@ -4549,13 +4623,14 @@ fn spilled_xorul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[74] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xorul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `ul`. Operands `d, s, i`.
@@ -4571,12 +4646,13 @@ fn spilled_xoruli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[75] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xoruli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`.
@@ -4592,13 +4668,14 @@ fn spilled_lshi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[76] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`.
@@ -4614,12 +4691,13 @@ fn spilled_lshii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[77] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`.
@@ -4635,13 +4713,14 @@ fn spilled_lshu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[78] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`.
@@ -4657,12 +4736,13 @@ fn spilled_lshui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[79] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`.
@@ -4678,13 +4758,14 @@ fn spilled_lshl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[80] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`.
@@ -4700,12 +4781,13 @@ fn spilled_lshli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[81] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`.
@@ -4721,13 +4803,14 @@ fn spilled_lshul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[82] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`.
@@ -4743,12 +4826,13 @@ fn spilled_lshuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[83] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`.
@@ -4764,13 +4848,14 @@ fn spilled_rshi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[84] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`.
@@ -4786,12 +4871,13 @@ fn spilled_rshii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[85] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`.
@@ -4807,13 +4893,14 @@ fn spilled_rshu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[86] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`.
@@ -4829,12 +4916,13 @@ fn spilled_rshui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[87] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`.
@@ -4850,13 +4938,14 @@ fn spilled_rshl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[88] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`.
@@ -4872,12 +4961,13 @@ fn spilled_rshli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[89] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`.
@@ -4893,13 +4983,14 @@ fn spilled_rshul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[90] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`.
@@ -4915,12 +5006,13 @@ fn spilled_rshuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[91] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bit complement. Type `i`. Operands `d, s`.
@@ -4930,12 +5022,13 @@ fn spilled_comi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[92] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bit complement. Type `u`. Operands `d, s`.
@@ -4945,12 +5038,13 @@ fn spilled_comu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[93] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bit complement. Type `l`. Operands `d, s`.
@@ -4960,12 +5054,13 @@ fn spilled_coml<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[94] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.coml(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Bit complement. Type `ul`. Operands `d, s`.
@@ -4980,12 +5075,13 @@ fn spilled_comul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[95] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`.
@@ -4995,12 +5091,13 @@ fn spilled_noti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[96] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.noti(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`.
@@ -5010,12 +5107,13 @@ fn spilled_notu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[97] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`.
@@ -5025,12 +5123,13 @@ fn spilled_notl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[98] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`.
@@ -5045,12 +5144,13 @@ fn spilled_notul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[99] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `i`. Operands `d, s`.
@@ -5060,12 +5160,13 @@ fn spilled_movi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[100] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `u`. Operands `d, s`.
@@ -5075,12 +5176,13 @@ fn spilled_movu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[101] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `l`. Operands `d, s`.
@@ -5090,12 +5192,13 @@ fn spilled_movl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[102] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `ul`. Operands `d, s`.
@@ -5110,12 +5213,13 @@ fn spilled_movul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[103] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `p`. Operands `d, s`.
@@ -5125,12 +5229,13 @@ fn spilled_movp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[104] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movp(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `f`. Operands `d, s`.
@@ -5145,12 +5250,13 @@ fn spilled_movf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[105] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.movf(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Copy. Type `d`. Operands `d, s`.
@@ -5165,12 +5271,13 @@ fn spilled_movd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[106] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.movd(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `i`. Operands `d, s`.
@@ -5180,12 +5287,13 @@ fn spilled_negi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[107] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `u`. Operands `d, s`.
@@ -5195,12 +5303,13 @@ fn spilled_negu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[108] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `l`. Operands `d, s`.
@@ -5210,12 +5319,13 @@ fn spilled_negl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[109] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `ul`. Operands `d, s`.
@@ -5230,12 +5340,13 @@ fn spilled_negul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[110] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `f`. Operands `d, s`.
@@ -5250,12 +5361,13 @@ fn spilled_negf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[111] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.negf(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Negation. Type `d`. Operands `d, s`.
@@ -5270,12 +5382,13 @@ fn spilled_negd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[112] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.negd(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `i`. Operands `d, i`.
@@ -5285,11 +5398,12 @@ fn spilled_seti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[113] }));
     let kept = d;
     let d = x.target(d, 0);
     c.seti(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `u`. Operands `d, i`.
@@ -5299,11 +5413,12 @@ fn spilled_setu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[114] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setu(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `l`. Operands `d, i`.
@@ -5313,11 +5428,12 @@ fn spilled_setl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[115] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setl(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `ul`. Operands `d, i`.
@@ -5327,11 +5443,12 @@ fn spilled_setul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[116] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setul(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `p`. Operands `d, i`.
@@ -5341,11 +5458,12 @@ fn spilled_setp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[117] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setp(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `f`. Operands `d, i`.
@@ -5355,11 +5473,12 @@ fn spilled_setf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[118] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.setf(d, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load a constant. Type `d`. Operands `d, i`.
@@ -5369,11 +5488,12 @@ fn spilled_setd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[119] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.setd(d, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an int. Type `u`. Operands `d, s`.
@@ -5388,12 +5508,13 @@ fn spilled_cvi2u<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[120] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an int. Type `l`. Operands `d, s`.
@@ -5408,12 +5529,13 @@ fn spilled_cvi2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[121] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an int. Type `ul`. Operands `d, s`.
@@ -5428,12 +5550,13 @@ fn spilled_cvi2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[122] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an int. Type `f`. Operands `d, s`.
@@ -5448,12 +5571,13 @@ fn spilled_cvi2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[123] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an int. Type `d`. Operands `d, s`.
@@ -5468,12 +5592,13 @@ fn spilled_cvi2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[124] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `i`. Operands `d, s`.
@@ -5488,12 +5613,13 @@ fn spilled_cvu2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[125] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `l`. Operands `d, s`.
@@ -5508,12 +5634,13 @@ fn spilled_cvu2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[126] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `ul`. Operands `d, s`.
@@ -5528,12 +5655,13 @@ fn spilled_cvu2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[127] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `f`. Operands `d, s`.
@@ -5548,12 +5676,13 @@ fn spilled_cvu2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[128] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `d`. Operands `d, s`.
@@ -5568,12 +5697,13 @@ fn spilled_cvu2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[129] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a long. Type `i`. Operands `d, s`.
@@ -5588,12 +5718,13 @@ fn spilled_cvl2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[130] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a long. Type `u`. Operands `d, s`.
@@ -5608,12 +5739,13 @@ fn spilled_cvl2u<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[131] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a long. Type `ul`. Operands `d, s`.
@@ -5628,12 +5760,13 @@ fn spilled_cvl2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[132] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a long. Type `f`. Operands `d, s`.
@@ -5648,12 +5781,13 @@ fn spilled_cvl2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[133] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a long. Type `d`. Operands `d, s`.
@@ -5668,12 +5802,13 @@ fn spilled_cvl2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[134] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `i`. Operands `d, s`.
@@ -5688,12 +5823,13 @@ fn spilled_cvul2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[135] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `u`. Operands `d, s`.
@@ -5708,12 +5844,13 @@ fn spilled_cvul2u<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[136] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `l`. Operands `d, s`.
@@ -5728,12 +5865,13 @@ fn spilled_cvul2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[137] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `p`. Operands `d, s`.
@@ -5748,12 +5886,13 @@ fn spilled_cvul2p<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[138] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2p(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a pointer. Type `ul`. Operands `d, s`.
@@ -5768,12 +5907,13 @@ fn spilled_cvp2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[139] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvp2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a float; to an integer by truncation. Type `l`. Operands `d, s`.
@@ -5788,12 +5928,13 @@ fn spilled_cvf2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[140] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvf2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a float; to an integer by truncation. Type `d`. Operands `d, s`.
@@ -5808,12 +5949,13 @@ fn spilled_cvf2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[141] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvf2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a double; to an integer by truncation. Type `l`. Operands `d, s`.
@@ -5828,12 +5970,13 @@ fn spilled_cvd2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[142] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvd2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Convert a double; to an integer by truncation. Type `f`. Operands `d, s`.
@@ -5848,12 +5991,13 @@ fn spilled_cvd2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[143] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvd2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, s, t`.
@@ -5869,13 +6013,14 @@ fn spilled_ldc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[144] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldc(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, s, i`.
@@ -5891,12 +6036,13 @@ fn spilled_ldci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[145] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldci(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, local`.
@@ -5906,11 +6052,12 @@ fn spilled_ldc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[146] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldc_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, s, t`.
@@ -5926,13 +6073,14 @@ fn spilled_lduc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[147] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lduc(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, s, i`.
@@ -5948,12 +6096,13 @@ fn spilled_lduci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[148] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lduci(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, local`.
@@ -5963,11 +6112,12 @@ fn spilled_lduc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[149] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lduc_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, s, t`.
@@ -5983,13 +6133,14 @@ fn spilled_lds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[150] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lds(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, s, i`.
@@ -6005,12 +6156,13 @@ fn spilled_ldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[151] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldsi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, local`.
@@ -6020,11 +6172,12 @@ fn spilled_lds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[152] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lds_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, s, t`.
@@ -6040,13 +6193,14 @@ fn spilled_ldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[153] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldus(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, s, i`.
@@ -6062,12 +6216,13 @@ fn spilled_ldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[154] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldusi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, local`.
@@ -6077,11 +6232,12 @@ fn spilled_ldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[155] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldus_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, s, t`.
@@ -6097,13 +6253,14 @@ fn spilled_ldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[156] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, s, i`.
@@ -6119,12 +6276,13 @@ fn spilled_ldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[157] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, local`.
@@ -6134,11 +6292,12 @@ fn spilled_ldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[158] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldi_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, s, t`.
@@ -6154,13 +6313,14 @@ fn spilled_ldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[159] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, s, i`.
@@ -6176,12 +6336,13 @@ fn spilled_ldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[160] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, local`.
@@ -6191,11 +6352,12 @@ fn spilled_ldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[161] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldu_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, s, t`.
@@ -6211,13 +6373,14 @@ fn spilled_ldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[162] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, s, i`.
@@ -6233,12 +6396,13 @@ fn spilled_ldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[163] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, local`.
@@ -6248,11 +6412,12 @@ fn spilled_ldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[164] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldl_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, s, t`.
@@ -6268,13 +6433,14 @@ fn spilled_ldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[165] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, s, i`.
@@ -6290,12 +6456,13 @@ fn spilled_lduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[166] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, local`.
@@ -6305,11 +6472,12 @@ fn spilled_ldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[167] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldul_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, s, t`.
@@ -6325,13 +6493,14 @@ fn spilled_ldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[168] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, s, i`.
@@ -6347,12 +6516,13 @@ fn spilled_ldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[169] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, local`.
@@ -6362,11 +6532,12 @@ fn spilled_ldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[170] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldp_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, s, t`.
@@ -6382,13 +6553,14 @@ fn spilled_ldf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[171] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, s, i`.
@@ -6404,12 +6576,13 @@ fn spilled_ldfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[172] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldfi(d, s, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, local`.
@@ -6419,11 +6592,12 @@ fn spilled_ldf_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[173] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldf_local(d, local);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, s, t`.
@@ -6439,13 +6613,14 @@ fn spilled_ldd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[174] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, s, i`.
@@ -6461,12 +6636,13 @@ fn spilled_lddi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[175] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lddi(d, s, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, local`.
@@ -6476,11 +6652,12 @@ fn spilled_ldd_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[176] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldd_local(d, local);
     x.store_float(&mut c, kept, d);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, s, t`.
@@ -6496,11 +6673,12 @@ fn spilled_stc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[177] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stc(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, s, i`.
@@ -6516,10 +6694,11 @@ fn spilled_stci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[178] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stci(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, local`.
@@ -6529,9 +6708,10 @@ fn spilled_stc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[179] }));
     let d = x.load(&mut c, d, 0);
     c.stc_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, s, t`.
@@ -6547,11 +6727,12 @@ fn spilled_stuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[180] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stuc(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, s, i`.
@@ -6567,10 +6748,11 @@ fn spilled_stuci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[181] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuci(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, local`.
@@ -6580,9 +6762,10 @@ fn spilled_stuc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[182] }));
     let d = x.load(&mut c, d, 0);
     c.stuc_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, s, t`.
@@ -6598,11 +6781,12 @@ fn spilled_sts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[183] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.sts(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, s, i`.
@@ -6618,10 +6802,11 @@ fn spilled_stsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[184] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stsi(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, local`.
@@ -6631,9 +6816,10 @@ fn spilled_sts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[185] }));
     let d = x.load(&mut c, d, 0);
     c.sts_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, s, t`.
@@ -6649,11 +6835,12 @@ fn spilled_stus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[186] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stus(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, s, i`.
@@ -6669,10 +6856,11 @@ fn spilled_stusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[187] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stusi(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, local`.
@@ -6682,9 +6870,10 @@ fn spilled_stus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[188] }));
     let d = x.load(&mut c, d, 0);
     c.stus_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, s, t`.
@@ -6700,11 +6889,12 @@ fn spilled_sti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[189] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.sti(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, s, i`.
@@ -6720,10 +6910,11 @@ fn spilled_stii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[190] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stii(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, local`.
@@ -6733,9 +6924,10 @@ fn spilled_sti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[191] }));
     let d = x.load(&mut c, d, 0);
     c.sti_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, s, t`.
@@ -6751,11 +6943,12 @@ fn spilled_stu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[192] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stu(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, s, i`.
@@ -6771,10 +6964,11 @@ fn spilled_stui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[193] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stui(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, local`.
@@ -6784,9 +6978,10 @@ fn spilled_stu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[194] }));
     let d = x.load(&mut c, d, 0);
     c.stu_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, s, t`.
@@ -6802,11 +6997,12 @@ fn spilled_stl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[195] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stl(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, s, i`.
@@ -6822,10 +7018,11 @@ fn spilled_stli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[196] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stli(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, local`.
@@ -6835,9 +7032,10 @@ fn spilled_stl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[197] }));
     let d = x.load(&mut c, d, 0);
     c.stl_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, s, t`.
@@ -6853,11 +7051,12 @@ fn spilled_stul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[198] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stul(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, s, i`.
@@ -6873,10 +7072,11 @@ fn spilled_stuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[199] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuli(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, local`.
@@ -6886,9 +7086,10 @@ fn spilled_stul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[200] }));
     let d = x.load(&mut c, d, 0);
     c.stul_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, s, t`.
@@ -6904,11 +7105,12 @@ fn spilled_stp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[201] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stp(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, s, i`.
@@ -6924,10 +7126,11 @@ fn spilled_stpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[202] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stpi(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, local`.
@@ -6937,9 +7140,10 @@ fn spilled_stp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[203] }));
     let d = x.load(&mut c, d, 0);
     c.stp_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, s, t`.
@@ -6955,11 +7159,12 @@ fn spilled_stf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[204] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stf(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, s, i`.
@@ -6975,10 +7180,11 @@ fn spilled_stfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[205] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stfi(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, local`.
@@ -6988,9 +7194,10 @@ fn spilled_stf_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[206] }));
     let d = x.load_float(&mut c, d, 0);
     c.stf_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, s, t`.
@@ -7006,11 +7213,12 @@ fn spilled_std<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[207] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.std(d, s, t);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, s, i`.
@@ -7026,10 +7234,11 @@ fn spilled_stdi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[208] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stdi(d, s, i);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, local`.
@@ -7039,9 +7248,10 @@ fn spilled_std_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[209] }));
     let d = x.load_float(&mut c, d, 0);
     c.std_local(d, local);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `i`. Operands `s`.
@@ -7051,9 +7261,10 @@ fn spilled_reti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[211] }));
     let s = x.load(&mut c, s, 0);
     c.reti(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `u`. Operands `s`.
@@ -7063,9 +7274,10 @@ fn spilled_retu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[212] }));
     let s = x.load(&mut c, s, 0);
     c.retu(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `l`. Operands `s`.
@@ -7075,9 +7287,10 @@ fn spilled_retl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[213] }));
     let s = x.load(&mut c, s, 0);
     c.retl(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `ul`. Operands `s`.
@@ -7087,9 +7300,10 @@ fn spilled_retul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[214] }));
     let s = x.load(&mut c, s, 0);
     c.retul(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `p`. Operands `s`.
@@ -7099,9 +7313,10 @@ fn spilled_retp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[215] }));
     let s = x.load(&mut c, s, 0);
     c.retp(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `f`. Operands `s`.
@@ -7111,9 +7326,10 @@ fn spilled_retf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[216] }));
     let s = x.load_float(&mut c, s, 0);
     c.retf(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `d`. Operands `s`.
@@ -7123,9 +7339,10 @@ fn spilled_retd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[217] }));
     let s = x.load_float(&mut c, s, 0);
     c.retd(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`.
@@ -7141,10 +7358,11 @@ fn spilled_blti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[218] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blti(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`.
@@ -7154,9 +7372,10 @@ fn spilled_bltii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[219] }));
     let s = x.load(&mut c, s, 0);
     c.bltii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`.
@@ -7172,10 +7391,11 @@ fn spilled_bltu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[220] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltu(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`.
@@ -7185,9 +7405,10 @@ fn spilled_bltui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[221] }));
     let s = x.load(&mut c, s, 0);
     c.bltui(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`.
@@ -7203,10 +7424,11 @@ fn spilled_bltl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[222] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltl(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`.
@@ -7216,9 +7438,10 @@ fn spilled_bltli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[223] }));
     let s = x.load(&mut c, s, 0);
     c.bltli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`.
@@ -7234,10 +7457,11 @@ fn spilled_bltul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[224] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltul(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`.
@@ -7247,9 +7471,10 @@ fn spilled_bltuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[225] }));
     let s = x.load(&mut c, s, 0);
     c.bltuli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`.
@@ -7265,10 +7490,11 @@ fn spilled_bltp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[226] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltp(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`.
@@ -7278,9 +7504,10 @@ fn spilled_bltpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[227] }));
     let s = x.load(&mut c, s, 0);
     c.bltpi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`.
@@ -7296,10 +7523,11 @@ fn spilled_bltf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[228] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltf(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`.
@@ -7315,10 +7543,11 @@ fn spilled_bltd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[229] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltd(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `i`. Operands `s, t, b`.
@@ -7334,10 +7563,11 @@ fn spilled_blei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[230] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blei(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `i`. Operands `s, i, b`.
@@ -7347,9 +7577,10 @@ fn spilled_bleii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[231] }));
     let s = x.load(&mut c, s, 0);
     c.bleii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `u`. Operands `s, t, b`.
@@ -7365,10 +7596,11 @@ fn spilled_bleu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[232] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleu(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `u`. Operands `s, i, b`.
@@ -7378,9 +7610,10 @@ fn spilled_bleui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[233] }));
     let s = x.load(&mut c, s, 0);
     c.bleui(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `l`. Operands `s, t, b`.
@@ -7396,10 +7629,11 @@ fn spilled_blel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[234] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blel(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `l`. Operands `s, i, b`.
@@ -7409,9 +7643,10 @@ fn spilled_bleli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[235] }));
     let s = x.load(&mut c, s, 0);
     c.bleli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `ul`. Operands `s, t, b`.
@@ -7427,10 +7662,11 @@ fn spilled_bleul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[236] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleul(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `ul`. Operands `s, i, b`.
@@ -7440,9 +7676,10 @@ fn spilled_bleuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[237] }));
     let s = x.load(&mut c, s, 0);
     c.bleuli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `p`. Operands `s, t, b`.
@@ -7458,10 +7695,11 @@ fn spilled_blep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[238] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blep(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `p`. Operands `s, i, b`.
@@ -7471,9 +7709,10 @@ fn spilled_blepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[239] }));
     let s = x.load(&mut c, s, 0);
     c.blepi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `f`. Operands `s, t, b`.
@@ -7489,10 +7728,11 @@ fn spilled_blef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[240] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.blef(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `d`. Operands `s, t, b`.
@@ -7508,10 +7748,11 @@ fn spilled_bled<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[241] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bled(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `i`. Operands `s, t, b`.
@@ -7527,10 +7768,11 @@ fn spilled_bgti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[242] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgti(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `i`. Operands `s, i, b`.
@@ -7540,9 +7782,10 @@ fn spilled_bgtii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[243] }));
     let s = x.load(&mut c, s, 0);
     c.bgtii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `u`. Operands `s, t, b`.
@@ -7558,10 +7801,11 @@ fn spilled_bgtu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[244] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtu(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `u`. Operands `s, i, b`.
@@ -7571,9 +7815,10 @@ fn spilled_bgtui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[245] }));
     let s = x.load(&mut c, s, 0);
     c.bgtui(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `l`. Operands `s, t, b`.
@@ -7589,10 +7834,11 @@ fn spilled_bgtl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[246] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtl(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `l`. Operands `s, i, b`.
@@ -7602,9 +7848,10 @@ fn spilled_bgtli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[247] }));
     let s = x.load(&mut c, s, 0);
     c.bgtli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `ul`. Operands `s, t, b`.
@@ -7620,10 +7867,11 @@ fn spilled_bgtul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[248] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtul(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `ul`. Operands `s, i, b`.
@@ -7633,9 +7881,10 @@ fn spilled_bgtuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[249] }));
     let s = x.load(&mut c, s, 0);
     c.bgtuli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `p`. Operands `s, t, b`.
@@ -7651,10 +7900,11 @@ fn spilled_bgtp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[250] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtp(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `p`. Operands `s, i, b`.
@@ -7664,9 +7914,10 @@ fn spilled_bgtpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[251] }));
     let s = x.load(&mut c, s, 0);
     c.bgtpi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `f`. Operands `s, t, b`.
@@ -7682,10 +7933,11 @@ fn spilled_bgtf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[252] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtf(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater. Type `d`. Operands `s, t, b`.
@@ -7701,10 +7953,11 @@ fn spilled_bgtd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[253] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtd(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `i`. Operands `s, t, b`.
@@ -7720,10 +7973,11 @@ fn spilled_bgei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[254] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgei(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `i`. Operands `s, i, b`.
@@ -7733,9 +7987,10 @@ fn spilled_bgeii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[255] }));
     let s = x.load(&mut c, s, 0);
     c.bgeii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `u`. Operands `s, t, b`.
@@ -7751,10 +8006,11 @@ fn spilled_bgeu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[256] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeu(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `u`. Operands `s, i, b`.
@@ -7764,9 +8020,10 @@ fn spilled_bgeui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[257] }));
     let s = x.load(&mut c, s, 0);
     c.bgeui(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `l`. Operands `s, t, b`.
@@ -7782,10 +8039,11 @@ fn spilled_bgel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[258] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgel(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `l`. Operands `s, i, b`.
@@ -7795,9 +8053,10 @@ fn spilled_bgeli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[259] }));
     let s = x.load(&mut c, s, 0);
     c.bgeli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `ul`. Operands `s, t, b`.
@@ -7813,10 +8072,11 @@ fn spilled_bgeul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[260] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeul(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `ul`. Operands `s, i, b`.
@@ -7826,9 +8086,10 @@ fn spilled_bgeuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[261] }));
     let s = x.load(&mut c, s, 0);
     c.bgeuli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `p`. Operands `s, t, b`.
@@ -7844,10 +8105,11 @@ fn spilled_bgep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[262] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgep(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `p`. Operands `s, i, b`.
@@ -7857,9 +8119,10 @@ fn spilled_bgepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[263] }));
     let s = x.load(&mut c, s, 0);
     c.bgepi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `f`. Operands `s, t, b`.
@@ -7875,10 +8138,11 @@ fn spilled_bgef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[264] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgef(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `d`. Operands `s, t, b`.
@@ -7894,10 +8158,11 @@ fn spilled_bged<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[265] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bged(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `i`. Operands `s, t, b`.
@@ -7913,10 +8178,11 @@ fn spilled_beqi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[266] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqi(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `i`. Operands `s, i, b`.
@@ -7926,9 +8192,10 @@ fn spilled_beqii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[267] }));
     let s = x.load(&mut c, s, 0);
     c.beqii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `u`. Operands `s, t, b`.
@@ -7944,10 +8211,11 @@ fn spilled_bequ<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[268] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequ(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `u`. Operands `s, i, b`.
@@ -7957,9 +8225,10 @@ fn spilled_bequi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[269] }));
     let s = x.load(&mut c, s, 0);
     c.bequi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `l`. Operands `s, t, b`.
@@ -7975,10 +8244,11 @@ fn spilled_beql<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[270] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beql(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `l`. Operands `s, i, b`.
@@ -7988,9 +8258,10 @@ fn spilled_beqli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[271] }));
     let s = x.load(&mut c, s, 0);
     c.beqli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `ul`. Operands `s, t, b`.
@@ -8006,10 +8277,11 @@ fn spilled_bequl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[272] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequl(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `ul`. Operands `s, i, b`.
@@ -8019,9 +8291,10 @@ fn spilled_bequli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[273] }));
     let s = x.load(&mut c, s, 0);
     c.bequli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `p`. Operands `s, t, b`.
@@ -8037,10 +8310,11 @@ fn spilled_beqp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[274] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqp(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `p`. Operands `s, i, b`.
@@ -8050,9 +8324,10 @@ fn spilled_beqpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[275] }));
     let s = x.load(&mut c, s, 0);
     c.beqpi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `f`. Operands `s, t, b`.
@@ -8068,10 +8343,11 @@ fn spilled_beqf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[276] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqf(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if equal. Type `d`. Operands `s, t, b`.
@@ -8087,10 +8363,11 @@ fn spilled_beqd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[277] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqd(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`.
@@ -8106,10 +8383,11 @@ fn spilled_bnei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[278] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnei(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`.
@@ -8119,9 +8397,10 @@ fn spilled_bneii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[279] }));
     let s = x.load(&mut c, s, 0);
     c.bneii(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`.
@@ -8137,10 +8416,11 @@ fn spilled_bneu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[280] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneu(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`.
@@ -8150,9 +8430,10 @@ fn spilled_bneui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[281] }));
     let s = x.load(&mut c, s, 0);
     c.bneui(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`.
@@ -8168,10 +8449,11 @@ fn spilled_bnel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[282] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnel(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`.
@@ -8181,9 +8463,10 @@ fn spilled_bneli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[283] }));
     let s = x.load(&mut c, s, 0);
     c.bneli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`.
@@ -8199,10 +8482,11 @@ fn spilled_bneul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[284] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneul(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`.
@@ -8212,9 +8496,10 @@ fn spilled_bneuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[285] }));
     let s = x.load(&mut c, s, 0);
     c.bneuli(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`.
@@ -8230,10 +8515,11 @@ fn spilled_bnep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[286] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnep(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`.
@@ -8243,9 +8529,10 @@ fn spilled_bnepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[287] }));
     let s = x.load(&mut c, s, 0);
     c.bnepi(s, i, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`.
@@ -8261,10 +8548,11 @@ fn spilled_bnef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[288] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bnef(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`.
@@ -8280,10 +8568,11 @@ fn spilled_bned<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[289] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bned(s, t, b);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Jump to the address in a register. Operands `s`.
@@ -8293,9 +8582,10 @@ fn spilled_jr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M:
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[291] }));
     let s = x.load(&mut c, s, 0);
     c.jr(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }
 
 /// Jump to the address in a register and link. Operands `s`.
@@ -8305,7 +8595,8 @@ fn spilled_jalr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[293] }));
     let s = x.load(&mut c, s, 0);
     c.jalr(s);
-    Moved::by(&c)
+    Moved::by(&mut c, left)
 }

@@ -15,7 +15,7 @@ use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::frame::{Local, Param};
 use crate::generated::core::Core;
-use crate::machine::Machine;
+use crate::machine::{Machine, Register};
 use crate::registers::Class;
 use crate::signature::{Signature, Type};
 
@@ -25,25 +25,32 @@ const TEMPORARIES: usize = 3;
 /// A virtual register. `R` is the register of the machine that it may be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VirtualReg<R> {
-    /// Where it is if `slot` is zero.
+    /// A register, or what stands for a place on the stack: so a virtual register is no larger than one of the machine.
     pub(crate) register: R,
-    /// Where it is otherwise: the offset of a local, which is never zero.
-    pub(crate) slot: u32,
 }
 
-impl<R: Copy> VirtualReg<R> {
+const ON_STACK: u32 = 1 << 31;
+
+/// Whether none of the registers whose marks were joined is on the stack.
+#[inline(always)]
+pub(crate) fn in_registers(marks: u32) -> bool {
+    marks & ON_STACK == 0
+}
+
+impl<R: Register> VirtualReg<R> {
     /// The machine register it is in, if it is in one.
     pub fn register(self) -> Option<R> {
-        (self.slot == 0).then_some(self.register)
+        in_registers(self.register.mark()).then_some(self.register)
     }
 
     /// A virtual register that is this machine register, which the client took itself.
     pub const fn fixed(register: R) -> Self {
-        VirtualReg { register, slot: 0 }
+        VirtualReg { register }
     }
 
-    fn local(self) -> Local {
-        Local { offset: self.slot as i32 }
+    /// Its place on the stack, if it is there.
+    fn slot(self) -> Option<i32> {
+        (!in_registers(self.register.mark())).then_some((self.register.mark() & !ON_STACK) as i32)
     }
 }
 
@@ -56,38 +63,34 @@ pub(crate) struct Temporaries<M: Machine> {
 
 impl<M: Machine> Temporaries<M> {
     pub(crate) fn load(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Reg>, index: usize) -> M::Reg {
-        if v.slot == 0 {
-            return v.register;
-        }
-        M::restore(c, self.int[index], v.slot as i32);
+        let Some(slot) = v.slot() else { return v.register };
+        M::restore(c, self.int[index], slot);
         self.int[index]
     }
 
     pub(crate) fn load_float(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Float>, index: usize) -> M::Float {
-        if v.slot == 0 {
-            return v.register;
-        }
-        M::restore_float(c, self.float[index], v.slot as i32);
+        let Some(slot) = v.slot() else { return v.register };
+        M::restore_float(c, self.float[index], slot);
         self.float[index]
     }
 
     pub(crate) fn target(self, v: VirtualReg<M::Reg>, index: usize) -> M::Reg {
-        if v.slot == 0 { v.register } else { self.int[index] }
+        v.register().unwrap_or(self.int[index])
     }
 
     pub(crate) fn target_float(self, v: VirtualReg<M::Float>, index: usize) -> M::Float {
-        if v.slot == 0 { v.register } else { self.float[index] }
+        v.register().unwrap_or(self.float[index])
     }
 
     pub(crate) fn store(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Reg>, from: M::Reg) {
-        if v.slot != 0 {
-            M::save(c, from, v.slot as i32);
+        if let Some(slot) = v.slot() {
+            M::save(c, from, slot);
         }
     }
 
     pub(crate) fn store_float(self, c: &mut Asm<'_, M>, v: VirtualReg<M::Float>, from: M::Float) {
-        if v.slot != 0 {
-            M::save_float(c, from, v.slot as i32);
+        if let Some(slot) = v.slot() {
+            M::save_float(c, from, slot);
         }
     }
 }
@@ -95,14 +98,16 @@ impl<M: Machine> Temporaries<M> {
 /// What code out of line changed in the function it was lent, apart from what is behind its reference.
 pub(crate) struct Moved {
     cursor: Cursor,
-    left: usize,
     last_return: Fixup,
 }
 
 impl Moved {
-    #[inline(always)]
-    pub(crate) fn by<M>(asm: &Asm<'_, M>) -> Moved {
-        Moved { cursor: asm.cursor, left: asm.left, last_return: asm.last_return }
+    /// What `asm` changed. `left` bytes must still be free, because the client reserved them for what follows; so the
+    /// compiler knows what is left whether or not the code out of line ran.
+    pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Moved {
+        asm.left = 0;
+        asm.space(left);
+        Moved { cursor: asm.cursor, last_return: asm.last_return }
     }
 }
 
@@ -165,7 +170,7 @@ where
     pub fn reg(&mut self, class: Class) -> VirtualReg<M::Reg> {
         let left = self.int == Reserve::Taken || self.asm.f.int.free.count_ones() > TEMPORARIES as u32;
         if left && let Ok(register) = self.asm.getreg(class) {
-            return VirtualReg { register, slot: 0 };
+            return VirtualReg { register };
         }
         self.cold_reg()
     }
@@ -175,7 +180,7 @@ where
     pub fn float(&mut self, class: Class) -> VirtualReg<M::Float> {
         let left = self.float == Reserve::Taken || self.asm.f.float.free.count_ones() > TEMPORARIES as u32;
         if left && let Ok(register) = self.asm.getfloat(class) {
-            return VirtualReg { register, slot: 0 };
+            return VirtualReg { register };
         }
         self.cold_float()
     }
@@ -191,7 +196,7 @@ where
                 }
             }
         }
-        VirtualReg { register: M::RESULT, slot: self.slot() }
+        VirtualReg { register: M::Reg::on_stack(self.slot()) }
     }
 
     /// A virtual register for a float or double that is on the stack from the start.
@@ -205,7 +210,7 @@ where
                 }
             }
         }
-        VirtualReg { register: M::FLOAT_RESULT, slot: self.slot() }
+        VirtualReg { register: M::Float::on_stack(self.slot()) }
     }
 
     fn slot(&mut self) -> u32 {
@@ -225,12 +230,18 @@ where
 
     /// Gives back a register that is not used any more.
     pub fn release(&mut self, v: VirtualReg<M::Reg>) {
-        if v.slot == 0 { self.asm.putreg(v.register) } else { self.give_slot(v.slot) }
+        match v.slot() {
+            None => self.asm.putreg(v.register),
+            Some(slot) => self.give_slot(slot as u32),
+        }
     }
 
     /// Gives back a register that is not used any more.
     pub fn release_float(&mut self, v: VirtualReg<M::Float>) {
-        if v.slot == 0 { self.asm.putfloat(v.register) } else { self.give_slot(v.slot) }
+        match v.slot() {
+            None => self.asm.putfloat(v.register),
+            Some(slot) => self.give_slot(slot as u32),
+        }
     }
 
     /// The virtual register of an integer or pointer parameter.
@@ -264,10 +275,14 @@ where
         for (place, argument) in places.iter_mut().zip(arguments) {
             *place = match *argument {
                 VirtualArgument::Constant(value) => Argument::Constant(value),
-                VirtualArgument::Reg(v) if v.slot == 0 => Argument::Reg(v.register),
-                VirtualArgument::Float(v) if v.slot == 0 => Argument::Float(v.register),
-                VirtualArgument::Reg(v) => Argument::Local(v.local()),
-                VirtualArgument::Float(v) => Argument::FloatLocal(v.local()),
+                VirtualArgument::Reg(v) => match v.slot() {
+                    None => Argument::Reg(v.register),
+                    Some(offset) => Argument::Local(Local { offset }),
+                },
+                VirtualArgument::Float(v) => match v.slot() {
+                    None => Argument::Float(v.register),
+                    Some(offset) => Argument::FloatLocal(Local { offset }),
+                },
             };
         }
         let target = match target {
@@ -279,20 +294,18 @@ where
 
     /// Copies the integer or pointer that the last call returned.
     pub fn take_result(&mut self, d: VirtualReg<M::Reg>) {
-        if d.slot == 0 { M::copy(&mut self.asm, d.register, M::RESULT) } else { self.asm_save(M::RESULT, d.slot) }
+        match d.slot() {
+            None => M::copy(&mut self.asm, d.register, M::RESULT),
+            Some(slot) => M::save(&mut self.asm, M::RESULT, slot),
+        }
     }
 
     /// Copies the float or double that the last call returned.
     pub fn take_float_result(&mut self, d: VirtualReg<M::Float>) {
-        if d.slot == 0 {
-            M::copy_float(&mut self.asm, d.register, M::FLOAT_RESULT);
-        } else {
-            M::save_float(&mut self.asm, M::FLOAT_RESULT, d.slot as i32);
+        match d.slot() {
+            None => M::copy_float(&mut self.asm, d.register, M::FLOAT_RESULT),
+            Some(slot) => M::save_float(&mut self.asm, M::FLOAT_RESULT, slot),
         }
-    }
-
-    fn asm_save(&mut self, from: M::Reg, slot: u32) {
-        M::save(&mut self.asm, from, slot as i32);
     }
 
     /// Makes a label, as [`Asm::label`].
@@ -362,9 +375,9 @@ where
 
     /// Goes on where code out of line stopped.
     #[inline(always)]
-    pub(crate) fn resume(&mut self, moved: Moved) {
+    pub(crate) fn resume(&mut self, moved: Moved, space: u8) {
         self.asm.cursor = moved.cursor;
-        self.asm.left = moved.left;
+        self.asm.left = self.asm.left.saturating_sub(usize::from(space));
         self.asm.last_return = moved.last_return;
     }
 }
@@ -372,12 +385,23 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Register;
 
     #[test]
     fn a_fixed_register_is_where_it_is_said_to_be() {
-        let register = crate::riscv64::Reg::from_number(7);
-        assert_eq!(VirtualReg::fixed(register).register(), Some(register));
-        assert_eq!(VirtualReg { register, slot: 16 }.register(), None);
+        fn check<R: Register>() {
+            for number in 0..32 {
+                let register = R::from_number(number);
+                assert_eq!(VirtualReg::fixed(register).register(), Some(register));
+            }
+            let stacked = VirtualReg { register: R::on_stack(4096) };
+            assert_eq!((stacked.register(), stacked.slot()), (None, Some(4096)));
+        }
+        check::<crate::x86_64::Reg>();
+        check::<crate::aarch64::Float>();
+        check::<crate::riscv64::Reg>();
+        check::<crate::mips::Float>();
+        check::<crate::sparc64::Reg>();
+        check::<crate::sparc64::Float>();
+        check::<crate::alpha::Reg>();
     }
 }
