@@ -129,6 +129,9 @@ typedef struct esp_library {
 #define ESP_MISSING(function) 0
 #endif
 
+/* A `pri alt` that was to be met has sent a message out instead. */
+#define ESP_SENT 0x80000000u
+
 /* Sizes and offsets are asserted where 64-bit integers are aligned naturally. */
 #if defined(__i386__) && !defined(_WIN32)
 #define ESP_LAYOUT(name, condition) ESP_ASSERT(name, 1)

@@ -31,6 +31,7 @@ pub(crate) fn pc_bits(plan: &Plan<'_>) -> u32 {
             .iter()
             .enumerate()
             .map(move |(wait, data)| data.pc + 1 + plan.wait(index, wait).branches.len() as u32)
+            .chain(process.waits.iter().filter_map(|wait| wait.resume_pc))
             .chain(process.yields.values().copied())
             .chain([process.start_pc])
     });
@@ -313,6 +314,9 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
     put!(text, "    uint32_t poll_at, fault, instance;\n    int32_t exit_status;\n    esp_time wake;");
     if plan.processes.iter().any(|process| process.waits.iter().any(|wait| wait.stamped)) {
         put!(text, "    uint64_t stamp;");
+    }
+    if plan.resumes() {
+        put!(text, "    uint32_t asker, asker_pc, asker_left;");
     }
     match plan.options.trace {
         TraceMode::Callback => put!(text, "    esp_trace_function *trace;\n    void *trace_user;"),

@@ -4,7 +4,7 @@
 use super::names::member;
 use super::plan::Plan;
 use crate::layout::{View, has_boxes};
-use quaject_esp_ir::ir::{PoolId, Type, TypeId};
+use quaject_esp_ir::ir::{MemoryMode, PoolId, Type, TypeId};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -25,6 +25,17 @@ pub(crate) enum Helper {
     Fits,
     /// Adds up the objects needed, by pool.
     Needs,
+    /// Whether each object has a count: in manual memory it may have none left.
+    Alive(Depth),
+}
+
+/// How far a look at objects goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Depth {
+    /// To those a value refers to.
+    Direct,
+    /// To those they refer to in turn as well.
+    Whole,
 }
 
 /// The helpers asked for so far.
@@ -87,14 +98,14 @@ impl Helpers {
                 text.push_str(&format!("    return {};\n", conditions.join(" && ")));
                 return text;
             }
-            Helper::Equal(_) => {}
+            Helper::Equal(_) | Helper::Alive(_) => {}
             Helper::Retain | Helper::Release | Helper::ToWorld | Helper::FromWorld | Helper::Needs => {
                 if matches!(helper, Helper::Retain | Helper::Release | Helper::FromWorld) {
                     text.push_str("    (void)t;\n");
                 }
             }
         }
-        if let Helper::Equal(_) | Helper::ToWorld = helper {
+        if let Helper::Equal(_) | Helper::ToWorld | Helper::Alive(_) = helper {
             text.push_str("    (void)t;\n");
         }
         match types.get(ty) {
@@ -115,7 +126,7 @@ impl Helpers {
                 match helper {
                     Helper::Equal(_) => text.push_str("    if (a->tag != b->tag) return false;\n"),
                     Helper::ToWorld | Helper::FromWorld => text.push_str("    to->tag = v->tag;\n"),
-                    Helper::Retain | Helper::Release | Helper::Needs | Helper::Fits => {}
+                    Helper::Retain | Helper::Release | Helper::Needs | Helper::Fits | Helper::Alive(_) => {}
                 }
                 let subject = if let Helper::Equal(_) = helper { "a" } else { "v" };
                 text.push_str(&format!("    switch ({subject}->tag) {{\n"));
@@ -133,7 +144,7 @@ impl Helpers {
                 text.push_str(&self.part(plan, helper, ty, "", "    "));
             }
         }
-        if let Helper::Equal(_) = helper {
+        if let Helper::Equal(_) | Helper::Alive(_) = helper {
             text.push_str("    return true;\n");
         }
         text
@@ -184,6 +195,12 @@ impl Helpers {
                     text.push_str("    (void)v;\n");
                 }
             }
+            Helper::Alive(depth) => {
+                text.push_str(&format!("    if (t->{name}.count[v] == 0) return false;\n"));
+                if depth == Depth::Whole {
+                    text.push_str(&self.part(plan, helper, content, &format!("t->{name}.content[v]"), "    "));
+                }
+            }
             Helper::Equal(_) | Helper::Fits => unreachable!("boxed values are compared and measured by their parts"),
         }
     }
@@ -201,6 +218,15 @@ impl Helpers {
                 let function = self.want(plan, helper, ty);
                 let address = if matches!(types.get(ty), Type::Boxed(_)) { "" } else { "&" };
                 format!("{margin}{function}(t, {address}{});\n", at("v"))
+            }
+            Helper::Alive(_) => {
+                if !boxes {
+                    return String::new();
+                }
+                let function = self.want(plan, helper, ty);
+                let address = if matches!(types.get(ty), Type::Boxed(_)) { "" } else { "&" };
+                let whole = if path.starts_with('.') { at("v") } else { path.to_string() };
+                format!("{margin}if (!{function}(t, {address}{whole})) return false;\n")
             }
             Helper::Needs => {
                 if !boxes {
@@ -264,6 +290,8 @@ fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::FromWorld => format!("{stem}_from_world"),
         Helper::Fits => format!("{stem}_fits"),
         Helper::Needs => format!("{stem}_needs"),
+        Helper::Alive(Depth::Direct) => format!("{stem}_alive"),
+        Helper::Alive(Depth::Whole) => format!("{stem}_whole"),
     }
 }
 
@@ -282,6 +310,7 @@ fn signature(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::FromWorld => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
         Helper::Fits => format!("static bool {name}({state} *t, const {world} *v)"),
         Helper::Needs => format!("static void {name}(uint32_t *need, const {world} *v)"),
+        Helper::Alive(_) => format!("static bool {name}({state} *t, {subject})"),
     }
 }
 
@@ -290,10 +319,17 @@ fn take(plan: &Plan<'_>, pool: PoolId) -> String {
     let name = &plan.pools[pool.0 as usize];
     let data = plan.program.types.pool(pool);
     let reference = if data.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
+    // In manual memory a reference may outlive its object and see the next one being built.
+    let content = format!("t->{name}.content[v]");
+    let clear = match (plan.program.memory, plan.program.types.get(data.content)) {
+        (MemoryMode::Automatic, _) => String::new(),
+        (MemoryMode::Manual, Type::Bytes { .. }) => format!("    {content}.length = 0;\n"),
+        (MemoryMode::Manual, _) => format!("    esp_zero(&{content}, sizeof {content});\n"),
+    };
     format!(
         "\nESP_INLINE {reference} {name}_take({}_t *t)\n{{\n    {reference} v = t->{name}.first;\n    \
          t->{name}.first = t->{name}.next[v];\n    t->{name}.free--;\n    t->{name}.count[v] = 1;\n    \
-         t->freed = true;\n    return v;\n}}\n",
+         t->freed = true;\n{clear}    return v;\n}}\n",
         plan.prefix
     )
 }

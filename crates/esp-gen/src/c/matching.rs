@@ -15,7 +15,8 @@
 use super::analysis::region_blocks;
 use super::code::{Code, Lvalue, Results, Scope, line};
 use super::faults::Faults;
-use super::helpers::{Helper, Helpers};
+use super::helpers::{Depth, Helper, Helpers};
+use super::outside::{first_body, first_head};
 use super::pattern::{Counting, Part, binds, conditions, keep, parts};
 use super::plan::{End, Plan};
 use crate::layout::{View, has_boxes};
@@ -29,6 +30,8 @@ pub(crate) struct Functions<'p, 'a> {
     pub(crate) helpers: &'p Helpers,
     pub(crate) declarations: String,
     pub(crate) text: String,
+    /// Functions that use the ends of external channels, which stand before them.
+    pub(crate) outside: String,
 }
 
 impl<'p, 'a> Functions<'p, 'a> {
@@ -55,6 +58,7 @@ impl<'p, 'a> Functions<'p, 'a> {
                 for branch in 0..self.plan.wait(process, wait).branches.len() {
                     self.branch(End { process, wait, branch });
                 }
+                self.first(process, wait);
             }
         }
         for channel in 0..self.plan.channels.len() {
@@ -145,12 +149,34 @@ impl<'p, 'a> Functions<'p, 'a> {
                 let head = format!("static uint32_t {name}_payload({state} *t, esp_pid self, {view}_view *m)");
                 let mut code = self.code(Scope::Region(end.process));
                 code.channel = at;
-                code.results = Results::Message;
+                code.results = Results::Message(data.location);
                 code.line("(void)m;");
                 self.region_with(code, end.process, *entry, &head, None);
             }
             Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
         }
+    }
+
+    /// What a `pri alt` does before it is met by one of its later branches.
+    fn first(&mut self, process: usize, wait: usize) {
+        let branches = self.plan.wait(process, wait).branches.iter().enumerate();
+        let is_met = |branch: usize, channel: ChannelId| {
+            self.plan.program.channels[channel.0 as usize].boundary == Boundary::Internal
+                && self.plan.is_outranked(End { process, wait, branch })
+        };
+        let needed = branches.into_iter().any(|(branch, data)| match &data.operation {
+            Operation::In { channel, .. } | Operation::Out { channel, .. } => is_met(branch, *channel),
+            Operation::After { .. } => false,
+        });
+        if !needed {
+            return;
+        }
+        let mut code = self.code(Scope::Region(process));
+        self.enter(&mut code, process);
+        first_body(&mut code, process, wait);
+        let head = first_head(self.plan, process, wait);
+        self.outside.push_str(&format!("\n{head}\n{{\n{}}}\n", code.text));
+        self.declarations.push_str(&format!("{head};\n"));
     }
 
     fn view(&self, channel: usize) -> View {
@@ -330,7 +356,10 @@ impl<'p, 'a> Functions<'p, 'a> {
             match &plan.branch(end).operation {
                 Operation::Out { payload: Payload::Ready(parts), .. } => {
                     ready_message(code, end, parts, "m->", Source::Parked);
-                    code.line("*fault = 1;");
+                    match dead_message(code, end, channel, "(*m)", Depth::Direct) {
+                        Some((dead, number)) => line!(code, "*fault = {dead} ? {number} : 1;"),
+                        None => code.line("*fault = 1;"),
+                    }
                 }
                 Operation::Out { payload: Payload::Region(_), .. } => {
                     line!(code, "*fault = {}_payload(t, self, m);", plan.branch_name(end));
@@ -574,6 +603,7 @@ pub(crate) fn processes(ends: &[End]) -> Vec<usize> {
 pub(crate) fn writers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
     let data = &plan.channels[channel];
     data.writer_instances <= 1
+        && !tries_in_vain(plan, channel, &data.writers)
         && data.writers.iter().all(|end| match &plan.branch(*end).operation {
             Operation::Out { payload: Payload::Ready(_), .. } => plan.wait(end.process, end.wait).branches.len() == 1,
             Operation::Out { payload: Payload::Region(_), .. } => false,
@@ -585,10 +615,18 @@ pub(crate) fn writers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
 pub(crate) fn readers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
     let data = &plan.channels[channel];
     data.reader_instances <= 1
+        && !tries_in_vain(plan, channel, &data.readers)
         && data.readers.iter().all(|end| {
             let same_wait = data.readers.iter().filter(|other| (other.process, other.wait) == (end.process, end.wait));
             same_wait.count() == 1
         })
+}
+
+/// Whether a condition that matches may be tried in vain, as a `pri alt` at one of these ends takes an earlier branch,
+/// and changes counts, which a search undoes.
+fn tries_in_vain(plan: &Plan<'_>, channel: usize, ends: &[End]) -> bool {
+    ends.iter().any(|end| plan.is_outranked(*end))
+        && plan.channels[channel].readers.iter().any(|reader| condition_takes_objects(plan, *reader))
 }
 
 /// Whether some writer searches for its reader.
@@ -633,6 +671,23 @@ pub(crate) fn ready_message(code: &mut Code<'_, '_>, end: End, parts: &[Passed],
     if holds_boxes {
         line!(code, "{to}moved = {moved}u;");
     }
+}
+
+/// Whether a message that was filled in refers to an object without a count, and the number of the fault that is.
+pub(crate) fn dead_message(
+    code: &Code<'_, '_>,
+    end: End,
+    channel: usize,
+    message: &str,
+    depth: Depth,
+) -> Option<(String, usize)> {
+    let values: Vec<Lvalue> = parts(code, channel, message, View::Program)
+        .into_iter()
+        .map(|part| Lvalue { text: part.text, ty: part.ty })
+        .collect();
+    let dead = code.dead(&values, depth)?;
+    let location = code.plan.branch(end).location;
+    Some((dead, code.faults.number(Fault::Memory, location, Some(ChannelId(channel as u32)))))
 }
 
 fn passes_boxes(code: &Code<'_, '_>, part: &Passed) -> bool {
@@ -826,7 +881,7 @@ fn terminator(code: &mut Code<'_, '_>, terminator: &Terminator, location: Locati
                 let value = code.operand(&parts[0].operand, location);
                 line!(code, "return {} ? 1 : 0;", value.text);
             }
-            Results::Message => message(code, parts, location),
+            Results::Message(sent) => message(code, parts, location, sent),
         },
         Terminator::Fault(fault) => {
             let text = code.raise(*fault, location);
@@ -845,10 +900,13 @@ fn result_type(code: &Code<'_, '_>) -> TypeId {
     }
 }
 
-fn message(code: &mut Code<'_, '_>, parts: &[Passed], location: Location) {
+fn message(code: &mut Code<'_, '_>, parts: &[Passed], location: Location, sent: Location) {
     let mut moved = 0u64;
-    for (index, part) in parts.iter().enumerate() {
-        let value = code.operand(&part.operand, location);
+    let values: Vec<Lvalue> = parts.iter().map(|part| code.operand(&part.operand, location)).collect();
+    if let Some(dead) = code.dead(&values, Depth::Direct) {
+        code.check(&dead, Fault::Memory, sent);
+    }
+    for (index, (part, value)) in parts.iter().zip(&values).enumerate() {
         if part.transfer == Transfer::Move && has_boxes(code.types(), value.ty) {
             moved |= 1 << index;
         }

@@ -3,20 +3,26 @@
 //! that must survive its waits. Knows nothing of how the C is compiled or run.
 //!
 //! ```text
-//!   analysis   which values survive a wait            matching   regions, and the search among several instances
-//!   plan       names, program counters, ends          process    blocks, waits, rendezvous
-//!   types      declarations of types                  schedule   ready list, turns, polling, rest, entry points
-//!   header     the program's header                   report     memory and bounds
+//!   analysis   which values survive a wait            matching     regions, and the search among several instances
+//!   plan       names, program counters, ends          process      blocks, waits, the dispatch table
+//!   types      declarations of types                  meeting      rendezvous
+//!   header     the program's header                   outside      the world and the clock
+//!   code       values, places, edges                  schedule     ready list, turns, polling, entry points
+//!   instruction, arithmetic   straight-line code      rest, report   what rest means; memory and bounds
 //! ```
 
 mod analysis;
+mod arithmetic;
 mod code;
 mod faults;
 mod header;
 mod helpers;
+mod instruction;
 mod interface;
 mod matching;
+mod meeting;
 mod names;
+mod outside;
 mod pattern;
 mod plan;
 mod process;

@@ -32,6 +32,16 @@ pub(crate) struct WaitPlan {
     pub(crate) retries: bool,
     /// Whether its place in the queues of waiting instances matters.
     pub(crate) stamped: bool,
+    /// Where its search begins anew if it had to leave the step in the midst of it: a `pri alt` it met sent a message
+    /// out instead, and that was as many as the caller takes at a time.
+    pub(crate) resume_pc: Option<u32>,
+}
+
+impl WaitPlan {
+    /// Whether the values of its messages are put beside the frame before the search, which may begin anew.
+    pub(crate) fn parks_first(&self) -> bool {
+        self.polled || self.retries || self.resume_pc.is_some()
+    }
 }
 
 /// One process.
@@ -154,6 +164,10 @@ impl<'a> Plan<'a> {
             "program_place",
             "program_stuck",
             "program_trace",
+            "asker",
+            "asker_pc",
+            "asker_left",
+            "resume",
             "poll_at",
             "poll_after",
             "poll_next",
@@ -216,6 +230,7 @@ impl<'a> Plan<'a> {
             world_types,
         };
         plan.find_ends();
+        plan.find_resumed(pc);
         plan
     }
 
@@ -255,6 +270,50 @@ impl<'a> Plan<'a> {
                 self.processes[process].waits[wait].stamped = stamped;
             }
         }
+    }
+
+    /// Gives waits that may meet a `pri alt` which sends to the world instead a program counter to come back to.
+    fn find_resumed(&mut self, mut pc: u32) {
+        if !self.sans_io() {
+            return;
+        }
+        for process in 0..self.processes.len() {
+            for wait in 0..self.processes[process].waits.len() {
+                let meets = self.wait(process, wait).branches.iter().any(|branch| {
+                    branch_channel(branch).is_some_and(|(channel, direction)| {
+                        let plan = &self.channels[channel.0 as usize];
+                        let partners = match direction {
+                            Direction::In => &plan.writers,
+                            Direction::Out => &plan.readers,
+                        };
+                        self.program.channels[channel.0 as usize].boundary == Boundary::Internal
+                            && partners.iter().any(|end| self.is_outranked(*end))
+                    })
+                });
+                if meets {
+                    self.processes[process].waits[wait].resume_pc = Some(pc);
+                    pc += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether a branch of a `pri alt` stands after one on the world or the clock, which comes first if it can commit.
+    pub(crate) fn is_outranked(&self, end: End) -> bool {
+        let wait = self.wait(end.process, end.wait);
+        let is_outside = |branch: &Branch| match branch_channel(branch) {
+            Some((channel, _)) => self.program.channels[channel.0 as usize].boundary != Boundary::Internal,
+            None => true,
+        };
+        match wait.order {
+            AltOrder::Priority => wait.branches[..end.branch].iter().any(is_outside),
+            AltOrder::Fair => false,
+        }
+    }
+
+    /// Whether some wait can be come back to in the midst of its search.
+    pub(crate) fn resumes(&self) -> bool {
+        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.resume_pc.is_some()))
     }
 
     /// The C type of the world's form.
@@ -462,6 +521,7 @@ fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32
                     masked,
                     retries: wait.branches.iter().any(asks_free),
                     stamped: false,
+                    resume_pc: None,
                 });
             }
             Terminator::Yield(_) => {

@@ -7,9 +7,10 @@ use super::header::ready_capacity;
 use super::helpers::Helper;
 use super::helpers::Helpers;
 use super::matching::Functions;
+use super::meeting::deliver;
 use super::plan::Plan;
 use super::process::{
-    POLL_TURNS, STEP_TURNS, TURN_OPERATIONS, declare, deliver, dispatch, needs_undo, poll_table, write as process,
+    POLL_TURNS, STEP_TURNS, TURN_OPERATIONS, declare, dispatch, needs_undo, poll_table, write as process,
 };
 use super::{Style, TraceMode, interface, rest};
 use crate::layout::has_boxes;
@@ -26,7 +27,8 @@ macro_rules! put {
 /// Writes the C file.
 pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Helpers) -> String {
     let prefix = &plan.prefix;
-    let mut functions = Functions { plan, faults, helpers, declarations: String::new(), text: String::new() };
+    let mut functions =
+        Functions { plan, faults, helpers, declarations: String::new(), text: String::new(), outside: String::new() };
     functions.write();
     let step = step(plan, faults, helpers);
     let hooks = hooks(plan, faults, helpers);
@@ -67,6 +69,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     text.push_str(&rest::queues(plan));
     text.push_str(&functions.text);
     text.push_str(&hooks);
+    text.push_str(&functions.outside);
     text.push_str(&rest::write(plan));
     init(plan, &mut text);
     text.push_str(&step);
@@ -432,6 +435,15 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.line("goto poll_next;");
         code.close("}");
     }
+    if plan.resumes() {
+        code.open("if (t->asker) {");
+        code.line("self = t->asker - 1;");
+        code.line("at = t->asker_pc;");
+        code.line("left = t->asker_left;");
+        code.line("t->asker = 0;");
+        code.line("goto resume;");
+        code.close("}");
+    }
     code.line("");
     code.line("dispatch:");
     if plan.polls() {
@@ -462,6 +474,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         }),
         TraceMode::None => {}
     }
+    code.line("resume:");
     code.open("switch (at) {");
     dispatch(&mut code);
     code.line("default:");

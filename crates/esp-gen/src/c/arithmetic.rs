@@ -1,0 +1,150 @@
+//! Text of operators: C that computes what ESP says, where C's own operators leave it undefined or say otherwise.
+
+use super::code::{Code, literal};
+use crate::layout::int_type;
+use quaject_esp_ir::ir::*;
+
+impl Code<'_, '_> {
+    pub(crate) fn unary(&mut self, op: UnaryOp, a: Value, at: Location) -> String {
+        let text = self.value(a);
+        let ty = self.value_type(a);
+        let c = self.c_type(ty);
+        match op {
+            UnaryOp::Not => format!("!{text}"),
+            UnaryOp::Complement => format!("({c})~{text}"),
+            UnaryOp::Negate => match int_type(self.types(), ty) {
+                Some(int) => {
+                    if self.checked() && int.is_signed() {
+                        let min = literal(self.types(), int.min(), ty);
+                        self.check(&format!("{text} == {min}"), Fault::Overflow, at);
+                    }
+                    format!("({c})(0u - ({}){text})", unsigned(int))
+                }
+                None => format!("-{text}"),
+            },
+        }
+    }
+
+    /// Comparisons that are always the same, of which C compilers warn.
+    fn known_comparison(&self, op: BinaryOp, a: Value, b: Value) -> Option<bool> {
+        if a == b {
+            return match op {
+                BinaryOp::Equal | BinaryOp::LessEqual | BinaryOp::GreaterEqual => Some(true),
+                BinaryOp::NotEqual | BinaryOp::Less | BinaryOp::Greater => Some(false),
+                BinaryOp::Add
+                | BinaryOp::Subtract
+                | BinaryOp::Multiply
+                | BinaryOp::Divide
+                | BinaryOp::Remainder
+                | BinaryOp::ShiftLeft
+                | BinaryOp::ShiftRight
+                | BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor => None,
+            };
+        }
+        let int = int_type(self.types(), self.value_type(a))?;
+        let lowest = |value: Value| self.constant_of(value) == Some(int.min());
+        let highest = |value: Value| self.constant_of(value) == Some(int.max());
+        match op {
+            BinaryOp::Less if lowest(b) || highest(a) => Some(false),
+            BinaryOp::Greater if highest(b) || lowest(a) => Some(false),
+            BinaryOp::LessEqual if highest(b) || lowest(a) => Some(true),
+            BinaryOp::GreaterEqual if lowest(b) || highest(a) => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn binary(&mut self, op: BinaryOp, a: Value, b: Value, ty: TypeId, at: Location) -> String {
+        let (x, y) = (self.value(a), self.value(b));
+        if let Some(known) = self.known_comparison(op, a, b) {
+            return known.to_string();
+        }
+        let compare = |sign: &str| format!("{x} {sign} {y}");
+        match op {
+            BinaryOp::Equal => return compare("=="),
+            BinaryOp::NotEqual => return compare("!="),
+            BinaryOp::Less => return compare("<"),
+            BinaryOp::LessEqual => return compare("<="),
+            BinaryOp::Greater => return compare(">"),
+            BinaryOp::GreaterEqual => return compare(">="),
+            BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Remainder
+            | BinaryOp::ShiftLeft
+            | BinaryOp::ShiftRight
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor => {}
+        }
+        let c = self.c_type(ty);
+        let int = int_type(self.types(), ty).unwrap_or(IntType::U8);
+        let u = unsigned(int);
+        let signed_check = self.checked() && int.is_signed();
+        let (min, max) = (literal(self.types(), int.min(), ty), literal(self.types(), int.max(), ty));
+        let overflow = |name: &str| format!("esp_{name}_overflows({x}, {y}, {min}, {max})");
+        let constant = self.constant_of(b);
+        match op {
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {
+                let (sign, name) = match op {
+                    BinaryOp::Add => ("+", "add"),
+                    BinaryOp::Subtract => ("-", "subtract"),
+                    _ => ("*", "multiply"),
+                };
+                if signed_check {
+                    let bad = overflow(name);
+                    self.check(&bad, Fault::Overflow, at);
+                }
+                format!("({c})(({u}){x} {sign} ({u}){y})")
+            }
+            BinaryOp::Divide | BinaryOp::Remainder => {
+                if constant.is_none_or(|constant| constant == 0) {
+                    self.check(&format!("{y} == 0"), Fault::Div, at);
+                }
+                let sign = if op == BinaryOp::Divide { "/" } else { "%" };
+                if !int.is_signed() || constant.is_some_and(|constant| constant != -1) {
+                    return match constant {
+                        Some(0) => "0".to_string(),
+                        Some(_) | None => format!("({c})({x} {sign} {y})"),
+                    };
+                }
+                if signed_check {
+                    self.check(&format!("{y} == -1 && {x} == {min}"), Fault::Overflow, at);
+                }
+                let special = if op == BinaryOp::Divide { format!("({c})(0u - ({u}){x})") } else { "0".to_string() };
+                format!("{y} == -1 ? {special} : ({c})({x} {sign} {y})")
+            }
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
+                let bits = int.bits();
+                if self.checked() && constant.is_none_or(|constant| !(0..i128::from(bits)).contains(&constant)) {
+                    let bad = format!("{} >= {bits}u", self.index(b));
+                    self.check(&bad, Fault::Overflow, at);
+                }
+                let count = match constant {
+                    Some(constant) => constant.rem_euclid(i128::from(bits)).to_string(),
+                    None => format!("((uint32_t){y} & {}u)", bits - 1),
+                };
+                if op == BinaryOp::ShiftLeft {
+                    format!("({c})(({u}){x} << {count})")
+                } else {
+                    format!("({c})({x} >> {count})")
+                }
+            }
+            BinaryOp::BitAnd => format!("({c})({x} & {y})"),
+            BinaryOp::BitOr => format!("({c})({x} | {y})"),
+            BinaryOp::BitXor => format!("({c})({x} ^ {y})"),
+            BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual => unreachable!("comparisons have returned"),
+        }
+    }
+}
+
+fn unsigned(int: IntType) -> &'static str {
+    if int.bits() == 64 { "uint64_t" } else { "uint32_t" }
+}

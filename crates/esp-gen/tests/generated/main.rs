@@ -1,0 +1,7 @@
+//! Generated C as its users meet it: compiled by every compiler there is with all warnings as errors and under
+//! sanitizers where they exist, run, read.
+
+mod golden;
+mod priority;
+mod styles;
+mod support;
