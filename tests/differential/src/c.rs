@@ -1,11 +1,13 @@
 //! Runs many samples as one file of generated C: every program's names get a suffix of their own, a driver gives each
 //! its input and prints what it chose and sent.
 
+use crate::externs;
 use crate::generate::Sample;
 use crate::marshal::{decode, encode};
+use crate::world::CALLS;
 use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c::{Checks, LineMarks, Options, Style, TraceMode, generate};
-use quaject_esp_gen::layout::Abi;
+use quaject_esp_gen::layout::{Abi, ExternalChannel};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, Program};
 use quaject_esp_ir::step::Step;
@@ -32,6 +34,8 @@ pub struct Ran {
     pub trace: Vec<Step>,
     /// What it sent, in order.
     pub messages: Vec<(ChannelId, Vec<Datum>)>,
+    /// Whether the world held nothing back any more.
+    pub released: bool,
     /// How it ended, in the driver's words: `done 0`, `fault 2 0 7 3 -1`.
     pub end: String,
 }
@@ -74,10 +78,12 @@ pub fn run(
 }
 
 fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
-    let mut ran = Ran { trace: Vec::new(), messages: Vec::new(), end: String::new() };
+    let mut ran = Ran { trace: Vec::new(), messages: Vec::new(), released: false, end: String::new() };
     for line in lines.lines() {
         if let Some(end) = line.strip_prefix("E ") {
             ran.end += end;
+        } else if line == "z" {
+            ran.released = true;
         } else if let Some(message) = line.strip_prefix("x ") {
             let (sink, hex) = message.split_once(' ').ok_or("the driver's line was cut off")?;
             let sink = &abi.sinks[sink.parse::<usize>().map_err(|_| "the driver's line was cut off")?];
@@ -90,6 +96,12 @@ fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
                 values.map(|(ty, offset)| decode(&program.types, *ty, bytes.get(*offset as usize..)?)).collect();
             let values = values.ok_or_else(|| format!("the message {hex} is no value"))?;
             ran.messages.push((sink.channel, values));
+        } else if let Some(call) = line.strip_prefix("y ") {
+            let numbers = call
+                .split_once(' ')
+                .and_then(|(function, number)| Some((function.parse::<u32>().ok()?, number.parse::<u64>().ok()?)));
+            let (function, number) = numbers.ok_or("the driver's line was cut off")?;
+            ran.messages.push((ChannelId(CALLS + function), vec![Datum::Int(i128::from(number))]));
         } else {
             ran.trace.push(line.parse().map_err(|_| format!("`{line}` is no step"))?);
         }
@@ -123,6 +135,7 @@ fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
                 });
             rename(&part, number, &known, &mut text);
         }
+        rename(&externs::define(program, &output.header), number, &known, &mut text);
         inputs(&mut text, &mut main, number, sample, program, &output.abi);
         abis.push(output.abi);
     }
@@ -136,7 +149,7 @@ fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, 
     for (index, source) in abi.sources.iter().enumerate() {
         let channel = &program.channels[source.channel.0 as usize];
         let messages =
-            sample.inputs.iter().find(|(name, _)| *name == channel.name.as_str()).map_or(&[][..], |(_, m)| m);
+            sample.script.inputs.iter().find(|(name, _)| *name == channel.name.as_str()).map_or(&[][..], |(_, m)| m);
         let size = source.extent.size as usize;
         let mut bytes = vec![0u8; (size * messages.len()).next_multiple_of(8).max(8)];
         for (position, message) in messages.iter().enumerate() {
@@ -154,12 +167,21 @@ fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, 
             .expect("writing to a string does not fail");
         write!(source_sizes, "{size}, ").expect("writing to a string does not fail");
     }
+    let held = |channels: &[ExternalChannel]| -> String {
+        let name = |channel: &ExternalChannel| program.channels[channel.channel.0 as usize].name.as_str();
+        channels
+            .iter()
+            .map(|channel| if sample.script.held.iter().any(|n| n == name(channel)) { "1, " } else { "0, " })
+            .collect()
+    };
+    let (held_sources, held_sinks) = (held(&abi.sources), held(&abi.sinks));
     let sink_sizes: String = abi.sinks.iter().map(|sink| format!("{}, ", sink.extent.size)).collect();
     write!(
         main,
         "    {{\n        esp_source sources[] = {{ {sources}{{ NULL, 0, true }} }};\n        \
          size_t source_sizes[] = {{ {source_sizes}0 }}, sink_sizes[] = {{ {sink_sizes}0 }};\n        \
-         driver_run({number}, &{}_{number}, sources, source_sizes, sink_sizes);\n    }}\n",
+         unsigned char held_sources[] = {{ {held_sources}0 }}, held_sinks[] = {{ {held_sinks}0 }};\n        \
+         driver_run({number}, &{}_{number}, sources, source_sizes, sink_sizes, held_sources, held_sinks);\n    }}\n",
         abi.symbol
     )
     .expect("writing to a string does not fail");

@@ -51,7 +51,11 @@ pub enum Likeness {
 /// Whether the C program did what the interpreter says it may do.
 pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness, String> {
     let shown = interpret(sample, program).map_err(|error| format!("interpreter: {error}"))?;
-    let mut world = ScriptedWorld::new(program, &sample.inputs);
+    let mut world = ScriptedWorld::new(program, &sample.script);
+    if ran.released {
+        // The trace says when the world offers and accepts something.
+        world.release();
+    }
     let replayed = replay(program, Checks::Off, &ran.trace, &mut world).map_err(|error| format!("{error:?}"))?;
     let outcome = replayed.map_err(|error| format!("C took a step that is not possible: {error}"))?;
     let replayed = Shown { messages: world.received, outcome };

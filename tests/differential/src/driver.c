@@ -1,6 +1,10 @@
 /* Runs every program of a file of generated C: gives each its input, prints what it chose and what it sent.
  *
- *   P number     r 0 | c 0 0 1 0 | ...    x sink hex    E done status | E fault code instance line column channel
+ *   P number     r 0 | c 0 0 1 0 | ...    x sink hex    y function number    z (nothing is held back any more)
+ *   E done status | E fault code instance line column channel
+ *
+ * Channels that are held back offer and accept a message more each time the program calls `more`, until it rests. The
+ * clock goes on with every message the program sends.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +27,79 @@ static void driver_trace(void *user, char kind, uint32_t i, uint32_t b, uint32_t
     }
 }
 
+/* Not every compiler links a program that leaves a function out: those that are to be missing have a name that says
+ * so. */
+#undef ESP_MISSING
+#define ESP_MISSING(function) (#function[0] == 'a' && #function[1] == 'b')
+
 #define DRIVER_PORTS 64
 #define DRIVER_STEPS 100000
+#define DRIVER_PUT_NS 300000
+
+static struct {
+    esp_output_head head;
+    esp_sink sinks[DRIVER_PORTS];
+} driver_out;
+static const esp_library *driver_program;
+static esp_source *driver_sources;
+/* Messages not offered yet; room not given yet, -1: as much as is wanted. */
+static size_t driver_held[DRIVER_PORTS];
+static long driver_room[DRIVER_PORTS];
+
+static uint64_t driver_mix(uint64_t state, uint64_t value)
+{
+    return (state ^ value) * UINT64_C(0x100000001b3);
+}
+
+static void driver_call(unsigned function, uint64_t number)
+{
+    printf("y %u %llu\n", function, (unsigned long long)number);
+}
+
+/* The program's step sees the change: bytes, so that no compiler thinks it cannot. */
+static void driver_count(size_t *to, size_t value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+static void driver_more(void)
+{
+    uint32_t i;
+    for (i = 0; i < driver_program->sources; i++) {
+        if (driver_held[i] == 0) continue;
+        driver_held[i]--;
+        driver_count(&driver_sources[i].count, driver_sources[i].count + 1);
+        if (driver_held[i] == 0) memset(&driver_sources[i].closed, 1, 1);
+    }
+    for (i = 0; i < driver_program->sinks; i++) {
+        if (driver_room[i] < 0) continue;
+        driver_room[i]++;
+        if (driver_out.sinks[i].capacity < 4) {
+            driver_count(&driver_out.sinks[i].capacity, driver_out.sinks[i].capacity + 1);
+        }
+    }
+}
+
+static int driver_release(void)
+{
+    int held = 0;
+    uint32_t i;
+    for (i = 0; i < driver_program->sources; i++) {
+        held |= driver_held[i] != 0;
+        driver_sources[i].count += driver_held[i];
+        driver_sources[i].closed = true;
+        driver_held[i] = 0;
+    }
+    for (i = 0; i < driver_program->sinks; i++) {
+        held |= driver_room[i] >= 0;
+        driver_room[i] = -1;
+    }
+    return held;
+}
 
 static void driver_run(unsigned long number, const esp_library *p, esp_source *sources, const size_t *source_sizes,
-                       const size_t *sink_sizes)
+                       const size_t *sink_sizes, const unsigned char *held_sources, const unsigned char *held_sinks)
 {
-    static struct {
-        esp_output_head head;
-        esp_sink sinks[DRIVER_PORTS];
-    } out;
     size_t taken[DRIVER_PORTS];
     esp_time now = 0;
     unsigned char *state = malloc(p->state_size + 1);
@@ -45,33 +112,43 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
     fflush(stdout);
     /* Whatever the program reads before it has written it shows as nonsense. */
     memset(state, 0xa5, p->state_size + 1);
+    driver_program = p;
+    driver_sources = sources;
+    for (i = 0; i < p->sources; i++) {
+        driver_held[i] = held_sources[i] ? sources[i].count : 0;
+        sources[i].count -= driver_held[i];
+        sources[i].closed = driver_held[i] == 0;
+    }
+    for (i = 0; i < p->sinks; i++) driver_room[i] = held_sinks[i] ? 0 : -1;
     for (i = 0; i < p->sinks; i++) room[i] = malloc(4 * sink_sizes[i] + 1);
     p->init(state);
     p->trace(state, driver_trace, NULL);
     for (steps = 0; steps < DRIVER_STEPS; steps++) {
         esp_status status;
-        memset(&out, 0, sizeof out);
+        memset(&driver_out, 0, sizeof driver_out);
         memset(taken, 0, sizeof taken);
-        out.head.taken = taken;
-        out.head.limit = 1;
+        driver_out.head.taken = taken;
+        driver_out.head.limit = 1;
         for (i = 0; i < p->sinks; i++) {
-            out.sinks[i].messages = room[i];
-            out.sinks[i].capacity = 4;
+            driver_out.sinks[i].messages = room[i];
+            driver_out.sinks[i].capacity = driver_room[i] < 0 || driver_room[i] > 4 ? 4 : (size_t)driver_room[i];
         }
-        status = p->step(state, sources, &out.head, now);
+        status = p->step(state, sources, &driver_out.head, now);
         for (i = 0; i < p->sources; i++) {
             sources[i].messages = (const unsigned char *)sources[i].messages + taken[i] * source_sizes[i];
             sources[i].count -= taken[i];
         }
         for (i = 0; i < p->sinks; i++) {
-            for (n = 0; n < out.sinks[i].count; n++) {
+            for (n = 0; n < driver_out.sinks[i].count; n++) {
                 printf("x %u ", (unsigned)i);
                 for (k = 0; k < sink_sizes[i]; k++) printf("%02x", room[i][n * sink_sizes[i] + k]);
                 printf("\n");
+                now += DRIVER_PUT_NS;
+                if (driver_room[i] > 0) driver_room[i]--;
             }
         }
         if (status == ESP_DONE) {
-            printf("E done %d\n", (int)out.head.exit_status);
+            printf("E done %d\n", (int)driver_out.head.exit_status);
             break;
         }
         if (status == ESP_FAULT) {
@@ -81,11 +158,15 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
             break;
         }
         if (status == ESP_SLEEP) {
-            if (out.head.wake == ESP_NEVER) {
+            if (driver_out.head.wake == ESP_NEVER) {
+                if (driver_release()) {
+                    printf("z\n");
+                    continue;
+                }
                 printf("E rest\n");
                 break;
             }
-            now = out.head.wake;
+            now = driver_out.head.wake;
         }
     }
     if (state[p->state_size] != 0xa5) printf("E overrun\n");

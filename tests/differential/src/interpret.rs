@@ -4,10 +4,10 @@ use crate::generate::Sample;
 use crate::world::ScriptedWorld;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::interpreter::Interpreter;
-use quaject_esp_ir::ir::{ChannelId, PoolId, Program};
+use quaject_esp_ir::ir::{ChannelId, MemoryMode, PoolId, Program};
 use quaject_esp_ir::lower::lower;
 use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Control};
+use quaject_esp_ir::step::{Checks, Control, Step};
 use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;
@@ -57,19 +57,37 @@ pub struct Shown {
 
 /// Runs under the reference schedule to the end.
 pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
-    let mut world = ScriptedWorld::new(program, &sample.inputs);
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
+    run(sample, program, &mut interpreter)
+}
+
+/// The choices of a run under the reference schedule.
+pub fn trace(sample: &Sample, program: &Program) -> Result<Vec<Step>, String> {
+    let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
+    interpreter.record();
+    run(sample, program, &mut interpreter)?;
+    Ok(interpreter.take_trace())
+}
+
+fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) -> Result<Shown, String> {
+    let mut world = ScriptedWorld::new(program, &sample.script);
     loop {
         match interpreter.run(&mut world, BUDGET) {
             Outcome::Resting(resting) => match resting.deadline_ns {
                 Some(deadline) => world.now_ns = deadline,
-                None => return Err("the program rests though its world has closed".into()),
+                None if world.release() => {}
+                // The world offers what the program refuses.
+                None => {
+                    let outcome = Outcome::Resting(resting);
+                    return Ok(Shown { messages: world.received, outcome });
+                }
             },
             Outcome::Budget => return Err("the program does not end".into()),
             outcome @ (Outcome::Ended(_) | Outcome::Faulted(_)) => {
                 let state = interpreter.state();
                 let is_over = (0..state.instances()).all(|instance| state.control(instance) == Control::Ended);
-                if is_over && outcome == Outcome::Ended(0) {
+                // In manual memory a program may forget objects.
+                if is_over && outcome == Outcome::Ended(0) && program.memory == MemoryMode::Automatic {
                     for (index, pool) in program.types.pools().iter().enumerate() {
                         let free = state.free_objects(PoolId(index as u32));
                         if free != pool.capacity {

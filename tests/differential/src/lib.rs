@@ -4,6 +4,7 @@
 
 pub mod c;
 pub mod compare;
+pub mod externs;
 pub mod generate;
 pub mod interpret;
 pub mod marshal;

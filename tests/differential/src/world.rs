@@ -1,44 +1,86 @@
-//! A world that follows a script: it sends given messages and closes, accepts everything, and its clock jumps.
+//! A world that follows a script: it sends given messages and closes, accepts everything, and its clock goes on with
+//! every message it gets. Some channels are held back: they offer and accept a message more each time the program calls
+//! `more`, until the program rests.
 
+use crate::externs::{self, MORE, is_absent, is_seen};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program};
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use std::collections::VecDeque;
 
+/// How far a message that the world takes advances its clock; `driver.c` does the same.
+const PUT_NS: i64 = 300_000;
+
+/// Calls of extern functions stand among the messages, on channels numbered from this.
+pub const CALLS: u32 = 1000;
+
+/// What the world of a sample does.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Script {
+    /// Messages the world sends, by channel name; the channel closes after them.
+    pub inputs: Vec<(String, Vec<Vec<Datum>>)>,
+    /// Names of channels that are held back.
+    pub held: Vec<String>,
+}
+
 /// The world of one run.
-pub struct ScriptedWorld {
+pub struct ScriptedWorld<'p> {
+    program: &'p Program,
     offers: Vec<VecDeque<Vec<Datum>>>,
-    /// What the program has sent, in order.
+    /// Per channel: how many messages it may still carry, if it is held back.
+    allowed: Vec<Option<usize>>,
+    /// What the program has sent and called, in order.
     pub received: Vec<(ChannelId, Vec<Datum>)>,
     /// The time.
     pub now_ns: i64,
 }
 
-impl ScriptedWorld {
-    /// A world that sends these messages, by channel name.
-    pub fn new(program: &Program, inputs: &[(String, Vec<Vec<Datum>>)]) -> ScriptedWorld {
+impl<'p> ScriptedWorld<'p> {
+    /// A world that follows this script.
+    pub fn new(program: &'p Program, script: &Script) -> ScriptedWorld<'p> {
         let offers = program.channels.iter().map(|channel| {
-            let input = inputs.iter().find(|(name, _)| *name == channel.name.as_str());
+            let input = script.inputs.iter().find(|(name, _)| *name == channel.name.as_str());
             input.map(|(_, messages)| messages.iter().cloned().collect()).unwrap_or_default()
         });
-        ScriptedWorld { offers: offers.collect(), received: Vec::new(), now_ns: 0 }
+        let allowed = program.channels.iter().map(|channel| {
+            let is_held = script.held.iter().any(|name| *name == channel.name.as_str());
+            is_held.then_some(0)
+        });
+        ScriptedWorld { program, offers: offers.collect(), allowed: allowed.collect(), received: Vec::new(), now_ns: 0 }
+    }
+
+    /// Holds nothing back any more; whether it did.
+    pub fn release(&mut self) -> bool {
+        self.allowed.iter_mut().filter_map(Option::take).count() > 0
     }
 }
 
-impl World for ScriptedWorld {
+impl World for ScriptedWorld<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        self.offers[channel.0 as usize].front().map_or(Offer::Closed, |message| Offer::Message(message))
+        let index = channel.0 as usize;
+        match (self.offers[index].front(), self.allowed[index]) {
+            (None, _) => Offer::Closed,
+            (Some(_), Some(0)) => Offer::Pending,
+            (Some(message), _) => Offer::Message(message),
+        }
     }
 
     fn take(&mut self, channel: ChannelId) {
         self.offers[channel.0 as usize].pop_front();
+        if let Some(allowed) = &mut self.allowed[channel.0 as usize] {
+            *allowed -= 1;
+        }
     }
 
-    fn readiness(&mut self, _channel: ChannelId) -> Readiness {
-        Readiness::Ready
+    fn readiness(&mut self, channel: ChannelId) -> Readiness {
+        if self.allowed[channel.0 as usize] == Some(0) { Readiness::Busy } else { Readiness::Ready }
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
+        if let Some(allowed) = &mut self.allowed[channel.0 as usize] {
+            *allowed -= 1;
+        }
+        self.now_ns += PUT_NS;
         self.received.push((channel, message.to_vec()));
     }
 
@@ -46,7 +88,18 @@ impl World for ScriptedWorld {
         self.now_ns
     }
 
-    fn call(&mut self, _function: ExternId, _arguments: &mut [Datum]) -> Reply {
-        Reply::Unresolved
+    fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
+        let data = &self.program.externs[function.0 as usize];
+        if is_absent(data) {
+            return Reply::Unresolved;
+        }
+        let (number, result) = externs::call(self.program, function.0, arguments);
+        if is_seen(data) {
+            self.received.push((ChannelId(CALLS + function.0), vec![Datum::Int(i128::from(number))]));
+        }
+        if data.name == MORE {
+            self.allowed.iter_mut().flatten().for_each(|allowed| *allowed += 1);
+        }
+        Reply::Returned(result)
     }
 }

@@ -1,18 +1,24 @@
 //! Programs on which the engines once differed; each file's name says what was wrong.
 
 use quaject_differential::c::{Compiler, run};
-use quaject_differential::compare::compare;
+use quaject_differential::compare::{Likeness, compare};
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::compile;
+use quaject_differential::world::Script;
 use quaject_esp_ir::datum::{Datum, parse_message};
 use quaject_esp_ir::ir::Program;
 use quaject_test_support::tool;
 use std::path::Path;
 
-/// What the world offers: the leading lines `// CHANNEL <- MESSAGE`.
-fn offered(source: &str, program: &Program) -> Vec<(String, Vec<Vec<Datum>>)> {
+/// What the world does: the leading lines `// CHANNEL <- MESSAGE` and `// held CHANNEL`.
+fn offered(source: &str, program: &Program) -> Script {
     let mut inputs: Vec<(String, Vec<Vec<Datum>>)> = Vec::new();
+    let mut held = Vec::new();
     for line in source.lines().map_while(|line| line.strip_prefix("// ")) {
+        if let Some(name) = line.strip_prefix("held ") {
+            held.push(name.to_string());
+            continue;
+        }
         let (name, text) = line.split_once(" <- ").expect("the comment says what is offered");
         let channel =
             program.channels.iter().find(|channel| channel.name.as_str() == name).expect("the channel is there");
@@ -22,7 +28,7 @@ fn offered(source: &str, program: &Program) -> Vec<(String, Vec<Vec<Datum>>)> {
             None => inputs.push((name.to_string(), vec![message])),
         }
     }
-    inputs
+    Script { inputs, held }
 }
 
 #[test]
@@ -40,18 +46,18 @@ fn known_programs() {
         .iter()
         .map(|path| {
             let source = std::fs::read_to_string(path).expect("the program can be read");
-            Sample { seed: 0, source, inputs: Vec::new(), outcome: Outcome::Open }
+            Sample { seed: 0, source, script: Script::default(), outcome: Outcome::Open }
         })
         .collect();
     let compiled: Vec<_> = samples.iter().map(|sample| compile(sample).expect("the program is right")).collect();
     for (sample, program) in samples.iter_mut().zip(&compiled) {
-        sample.inputs = offered(&sample.source, program);
+        sample.script = offered(&sample.source, program);
     }
     let programs: Vec<_> = samples.iter().zip(&compiled).collect();
     let temporary = tempfile::tempdir().expect("a temporary folder can be made");
     let results = run(&compiler, temporary.path(), &programs).expect("the C compiler accepts the programs");
     for ((path, (sample, program)), result) in paths.iter().zip(programs).zip(results) {
         let likeness = result.and_then(|ran| compare(sample, program, &ran));
-        assert!(likeness.is_ok(), "{}: {}", path.display(), likeness.expect_err("it is not right"));
+        assert_eq!(likeness, Ok(Likeness::Same), "{}", path.display());
     }
 }

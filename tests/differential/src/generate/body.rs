@@ -13,6 +13,8 @@ pub struct Variable {
     pub ty: Ty,
     /// What may be done with it.
     pub kind: Kind,
+    /// How many loops of its body it was declared in.
+    pub level: u32,
 }
 
 /// What may be done with a variable.
@@ -24,6 +26,8 @@ pub enum Kind {
     Mutable,
     /// A parameter or a loop's counter.
     Constant,
+    /// Its object has been released; it is not used any more.
+    Gone,
 }
 
 /// A pure function.
@@ -37,6 +41,36 @@ pub struct Function {
     pub result: Ty,
 }
 
+/// A function with effects, which processes call.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    /// Its name.
+    pub name: String,
+    /// Its parameters' types.
+    pub parameters: Vec<(Ty, Access)>,
+    /// Its result's type, if it has one.
+    pub result: Option<Ty>,
+}
+
+/// What a procedure does with an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reads it.
+    Reads,
+    /// Changes it: it is a mutable variable.
+    Writes,
+}
+
+/// Who counts the references to objects.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Memory {
+    /// The compiler.
+    #[default]
+    Automatic,
+    /// The program.
+    Manual,
+}
+
 /// What bodies of one program share.
 #[derive(Default, Debug)]
 pub struct Shared {
@@ -46,6 +80,10 @@ pub struct Shared {
     pub functions: Vec<Function>,
     /// Layouts: names and sizes in bytes, and widths of fields.
     pub layouts: Vec<Vec<u32>>,
+    /// Extern functions with effects.
+    pub procedures: Vec<Procedure>,
+    /// Who counts.
+    pub memory: Memory,
 }
 
 /// Whether the place of an expression says its type.
@@ -74,6 +112,8 @@ pub struct Body {
     pub scope: Vec<Variable>,
     /// What it may do.
     pub place: Place,
+    /// Loops around what is written now.
+    pub level: u32,
     next: u32,
     loops: u32,
     labels: u32,
@@ -82,13 +122,18 @@ pub struct Body {
 impl Body {
     /// An empty body.
     pub fn new(place: Place) -> Body {
-        Body { text: String::new(), scope: Vec::new(), place, next: 0, loops: 0, labels: 0 }
+        Body { text: String::new(), scope: Vec::new(), place, level: 0, next: 0, loops: 0, labels: 0 }
     }
 
     /// A name not used before in this body.
     pub fn fresh(&mut self) -> String {
         self.next += 1;
         format!("v{}", self.next - 1)
+    }
+
+    /// Brings a variable into scope.
+    pub fn push(&mut self, name: String, ty: Ty, kind: Kind) {
+        self.scope.push(Variable { name, ty, kind, level: self.level });
     }
 
     /// Appends a line.
@@ -109,7 +154,7 @@ impl Body {
     /// Everything that can be read as it stands, with its type, down to two steps into aggregates.
     fn paths(&self, rng: &mut Rng, shared: &Shared) -> Vec<(String, Ty)> {
         let mut paths = Vec::new();
-        for variable in &self.scope {
+        for variable in self.scope.iter().filter(|variable| variable.kind != Kind::Gone) {
             let whole = (variable.name.clone(), variable.ty.clone());
             let mut level = vec![whole.clone()];
             if variable.kind == Kind::Mutable {
@@ -357,11 +402,11 @@ impl Body {
         if can_be_mutable && rng.u32(0..5) < 2 {
             let value = self.mutable(rng, shared, ty);
             self.line(&format!("var {name}: #{printed} = {value};"));
-            self.scope.push(Variable { name, ty: ty.clone(), kind: Kind::Mutable });
+            self.push(name, ty.clone(), Kind::Mutable);
         } else {
             let value = self.expr(rng, shared, ty, 2, Context::Typed);
             self.line(&format!("var {name}: {printed} = {value};"));
-            self.scope.push(Variable { name, ty: ty.clone(), kind: Kind::Plain });
+            self.push(name, ty.clone(), Kind::Plain);
         }
     }
 
@@ -408,6 +453,14 @@ impl Body {
 
     /// One statement that only computes.
     pub fn statement(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
+        if self.place == Place::Process {
+            if !shared.procedures.is_empty() && rng.u32(0..7) == 0 {
+                return self.procedure(rng, shared);
+            }
+            if shared.memory == Memory::Manual && rng.u32(0..5) == 0 {
+                return self.links(rng, shared, depth);
+            }
+        }
         match rng.u32(0..20) {
             0..=3 => {
                 let ty = shared.types.any(rng, 1);
@@ -441,8 +494,69 @@ impl Body {
         }
     }
 
+    /// Calls an extern function with effects.
+    fn procedure(&mut self, rng: &mut Rng, shared: &Shared) {
+        let procedure = &shared.procedures[rng.usize(0..shared.procedures.len())];
+        let mut arguments = Vec::new();
+        for (ty, access) in &procedure.parameters {
+            arguments.push(match access {
+                Access::Reads => self.expr(rng, shared, ty, 1, Context::Typed),
+                Access::Writes => {
+                    let name = self.fresh();
+                    let value = self.mutable(rng, shared, ty);
+                    self.line(&format!("var {name}: #{} = {value};", shared.types.print(ty)));
+                    self.push(name.clone(), ty.clone(), Kind::Mutable);
+                    name
+                }
+            });
+        }
+        let call = format!("{}({})", procedure.name, arguments.join(", "));
+        match &procedure.result {
+            Some(ty) if rng.bool() => {
+                let name = self.fresh();
+                self.line(&format!("var {name}: {} = {call};", shared.types.print(ty)));
+                self.push(name, ty.clone(), Kind::Plain);
+            }
+            Some(_) | None => self.line(&format!("{call};")),
+        }
+    }
+
+    /// Counts references by hand: mostly as it should be, now and then one too many or too few.
+    fn links(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
+        let is_held = |variable: &Variable| match (&variable.ty, variable.kind) {
+            (Ty::Boxed(_), Kind::Plain | Kind::Mutable) => true,
+            (Ty::Boxed(_), Kind::Constant | Kind::Gone) => false,
+            (Ty::Int(_) | Ty::Bool | Ty::Bytes(_) | Ty::Array(..) | Ty::Record(_) | Ty::Union(_), _) => false,
+        };
+        let held: Vec<usize> = (0..self.scope.len()).filter(|index| is_held(&self.scope[*index])).collect();
+        if held.is_empty() {
+            return;
+        }
+        let index = held[rng.usize(0..held.len())];
+        let name = self.scope[index].name.clone();
+        match rng.u32(0..20) {
+            0 | 1 => self.line(&format!("unlink({name});")),
+            2..=4 => self.line(&format!("link({name});")),
+            5..=10 if depth > 0 => {
+                self.line(&format!("link({name});"));
+                self.scoped(|body| {
+                    body.line("{");
+                    body.statements(rng, shared, 1, depth - 1);
+                    body.line("}");
+                });
+                self.line(&format!("unlink({name});"));
+            }
+            _ if self.scope[index].level == self.level => {
+                self.line(&format!("unlink({name});"));
+                self.scope[index].kind = Kind::Gone;
+            }
+            _ => {}
+        }
+    }
+
     fn assign(&mut self, rng: &mut Rng, shared: &Shared) {
-        let targets: Vec<Variable> = self.scope.iter().filter(|v| v.kind != Kind::Constant).cloned().collect();
+        let targets: Vec<Variable> =
+            self.scope.iter().filter(|v| v.kind == Kind::Plain || v.kind == Kind::Mutable).cloned().collect();
         if targets.is_empty() {
             return;
         }
@@ -559,12 +673,12 @@ impl Body {
         if rng.bool() {
             self.line(&format!("for {name} in 0..{rounds} {{"));
             self.scoped(|body| {
-                body.scope.push(Variable { name: name.clone(), ty: Ty::Int(IntType::I32), kind: Kind::Constant });
+                body.push(name.clone(), Ty::Int(IntType::I32), Kind::Constant);
                 body.inside_loop(rng, shared, depth);
             });
         } else {
             self.line(&format!("var {name} = 0;"));
-            self.scope.push(Variable { name: name.clone(), ty: Ty::Int(IntType::I32), kind: Kind::Constant });
+            self.push(name.clone(), Ty::Int(IntType::I32), Kind::Constant);
             self.line(&format!("while ({name} < {rounds}) {{"));
             self.line(&format!("{name} += 1;"));
             self.scoped(|body| body.inside_loop(rng, shared, depth));
@@ -574,12 +688,14 @@ impl Body {
     }
 
     fn inside_loop(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
+        self.level += 1;
         self.statements(rng, shared, 2, depth - 1);
         if rng.u32(0..3) == 0 {
             let condition = self.expr(rng, shared, &Ty::Bool, 1, Context::Bare);
             self.line(&format!("if ({condition}) {};", ["break", "continue"][rng.usize(0..2)]));
             self.statements(rng, shared, 1, depth - 1);
         }
+        self.level -= 1;
     }
 
     fn matching(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
@@ -657,6 +773,7 @@ impl Body {
                 text: String::new(),
                 scope: self.scope[..targets].to_vec(),
                 place: self.place,
+                level: 0,
                 next: 0,
                 loops: 0,
                 labels: 0,
@@ -704,7 +821,7 @@ impl Body {
             }
             _ => {
                 let name = self.fresh();
-                self.scope.push(Variable { name: name.clone(), ty: ty.clone(), kind: Kind::Plain });
+                self.push(name.clone(), ty.clone(), Kind::Plain);
                 format!("${name}")
             }
         }

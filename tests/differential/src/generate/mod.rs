@@ -4,9 +4,10 @@
 pub mod body;
 pub mod types;
 
-use body::{Body, Context, Function, Kind, Place, Refusal, Shared, Variable};
+use crate::externs::MORE;
+use crate::world::Script as World;
+use body::{Access, Body, Context, Function, Kind, Memory, Place, Procedure, Refusal, Shared};
 use fastrand::Rng;
-use quaject_esp_ir::datum::Datum;
 use quaject_esp_syntax::types::IntType;
 use types::{Ty, Types};
 
@@ -17,8 +18,8 @@ pub struct Sample {
     pub seed: u64,
     /// Its text.
     pub source: String,
-    /// Messages the world sends, by channel name; the channel closes after them.
-    pub inputs: Vec<(String, Vec<Vec<Datum>>)>,
+    /// What its world does.
+    pub script: World,
     /// Whether every run that does not fault shows the same on each channel.
     pub outcome: Outcome,
 }
@@ -66,7 +67,7 @@ struct Script {
     declarations: String,
     servers: String,
     channels: Vec<Channel>,
-    inputs: Vec<(String, Vec<Vec<Datum>>)>,
+    world: World,
     rounds: u32,
     names: usize,
     outcome: Outcome,
@@ -77,9 +78,18 @@ pub fn generate(seed: u64) -> Sample {
     let mut rng = Rng::with_seed(seed);
     let size = Size::of_seed(seed);
     let named = rng.usize(0..=size.events.min(4));
-    let types = Types::random(&mut rng, named);
-    let mut shared = Shared { types, ..Shared::default() };
+    let memory = if rng.u32(0..4) == 0 { Memory::Manual } else { Memory::Automatic };
+    // What is never released needs more room.
+    let plenty = if memory == Memory::Manual { 8 } else { 1 };
+    let types = Types::random(&mut rng, named, plenty);
+    let mut shared = Shared { types, memory, ..Shared::default() };
     let mut declarations = shared.types.declarations();
+    if memory == Memory::Manual {
+        declarations += "memory manual;\n";
+    }
+    if size.events > 0 && rng.u32(0..3) == 0 {
+        declarations += &externs(&mut rng, &mut shared, size);
+    }
     if size.events > 1 && rng.u32(0..3) == 0 {
         declarations += &layout(&mut rng, &mut shared);
     }
@@ -96,12 +106,12 @@ pub fn generate(seed: u64) -> Sample {
         declarations,
         servers: String::new(),
         channels: Vec::new(),
-        inputs: Vec::new(),
+        world: World::default(),
         names: 0,
         outcome: Outcome::Determined,
     };
     let body = script.play();
-    Sample { seed, source: body, inputs: script.inputs, outcome: script.outcome }
+    Sample { seed, source: body, script: script.world, outcome: script.outcome }
 }
 
 fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
@@ -118,6 +128,42 @@ fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
     text + "}\n"
 }
 
+/// Extern functions: pure ones, those with effects, and the one that lets the world go on.
+fn externs(rng: &mut Rng, shared: &mut Shared, size: Size) -> String {
+    let mut text = format!("extern fn {MORE}();\n");
+    shared.procedures.push(Procedure { name: MORE.into(), parameters: Vec::new(), result: None });
+    for index in 0..rng.usize(0..=size.events.min(3)) {
+        let absent = if rng.u32(0..12) == 0 { "absent" } else { "" };
+        let has_effects = rng.bool();
+        let parameters: Vec<(Ty, Access)> = (0..rng.usize(0..3))
+            .map(|_| match shared.types.any(rng, 1) {
+                ty @ Ty::Bytes(_) if has_effects && rng.bool() => (ty, Access::Writes),
+                ty => (ty, Access::Reads),
+            })
+            .collect();
+        let result = (!has_effects || rng.bool()).then(|| shared.types.any(rng, 1));
+        let printed: Vec<String> = parameters
+            .iter()
+            .map(|(ty, access)| match access {
+                Access::Reads => shared.types.print(ty),
+                Access::Writes => format!("#{}", shared.types.print(ty)),
+            })
+            .collect();
+        let arrow = result.as_ref().map(|ty| format!(" -> {}", shared.types.print(ty))).unwrap_or_default();
+        let (pure, kind) = if has_effects { ("", "do") } else { ("pure ", "get") };
+        let name = format!("{absent}{kind}{index}");
+        text += &format!("extern {pure}fn {name}({}){arrow};\n", printed.join(", "));
+        match (has_effects, result) {
+            (false, Some(result)) => {
+                let parameters = parameters.into_iter().map(|(ty, _)| ty).collect();
+                shared.functions.push(Function { name, parameters, result });
+            }
+            (_, result) => shared.procedures.push(Procedure { name, parameters, result }),
+        }
+    }
+    text
+}
+
 fn function(rng: &mut Rng, shared: &mut Shared, index: usize, size: Size) -> String {
     let mut body = Body::new(Place::Function);
     let parameters: Vec<Ty> = (0..rng.usize(0..3)).map(|_| shared.types.any(rng, 1)).collect();
@@ -125,7 +171,7 @@ fn function(rng: &mut Rng, shared: &mut Shared, index: usize, size: Size) -> Str
     for ty in &parameters {
         let name = body.fresh();
         printed.push(format!("{name}: {}", shared.types.print(ty)));
-        body.scope.push(Variable { name, ty: ty.clone(), kind: Kind::Constant });
+        body.push(name, ty.clone(), Kind::Constant);
     }
     let result = shared.types.any(rng, 1);
     let count = rng.u32(0..=size.statements);
@@ -146,14 +192,14 @@ impl Script {
             let body = &mut self.processes[index];
             if self.rng.bool() {
                 body.line(&format!("for round in 0..{rounds} {{"));
-                let ty = Ty::Int(IntType::I32);
-                body.scope.push(Variable { name: "round".into(), ty, kind: Kind::Constant });
+                body.level += 1;
+                body.push("round".into(), Ty::Int(IntType::I32), Kind::Constant);
             } else {
                 body.line("var round = 0;");
                 body.line(&format!("while (round < {rounds}) {{"));
                 body.line("round += 1;");
-                let ty = Ty::Int(IntType::I32);
-                body.scope.push(Variable { name: "round".into(), ty, kind: Kind::Constant });
+                body.level += 1;
+                body.push("round".into(), Ty::Int(IntType::I32), Kind::Constant);
             }
         }
         if !self.processes.is_empty() {
@@ -260,7 +306,7 @@ impl Script {
         if sender == receiver || self.rng.u32(0..4) == 0 {
             return self.external(sender);
         }
-        match self.rng.u32(0..12) {
+        match self.rng.u32(0..14) {
             0..=3 => self.plain(sender, receiver),
             4 | 5 => self.choice(sender, receiver),
             6 => self.union(sender, receiver),
@@ -268,6 +314,7 @@ impl Script {
             8 => self.merge(sender, receiver),
             9 => self.ask(sender),
             10 => self.poll(sender, receiver),
+            11 | 12 => self.urgent(sender, receiver),
             _ => self.jobs(sender, receiver),
         }
     }
@@ -293,7 +340,7 @@ impl Script {
             let messages = (0..self.rounds - short)
                 .map(|_| payload.iter().map(|ty| self.shared.types.datum(&mut self.rng, ty)).collect())
                 .collect();
-            self.inputs.push((name.clone(), messages));
+            self.world.inputs.push((name.clone(), messages));
             let idle = ["", "idle "][self.rng.usize(0..2)];
             if payload.len() == 1 && self.rng.u32(0..3) == 0 {
                 self.branches(process, &name, &payload, idle);
@@ -453,7 +500,8 @@ impl Script {
         }
         let mut body = Body::new(Place::Process);
         body.line(&format!("while {{ in({ask}, $who, $question);"));
-        body.scope.push(Variable { name: "question".into(), ty, kind: Kind::Plain });
+        body.level += 1;
+        body.push("question".into(), ty, Kind::Plain);
         body.statements(&mut self.rng, &self.shared, 1, 1);
         let answer = body.expr(&mut self.rng, &self.shared, &result, 2, Context::Typed);
         body.line(&format!("out({reply}, who, {answer}); }}"));
@@ -471,10 +519,7 @@ impl Script {
         self.processes[receiver].line(&format!("var {got} = false, {tries} = 0;"));
         self.processes[receiver].line(&format!("while (!{got} && {tries} < 9) {{ {tries} += 1; pri alt {{"));
         let patterns = self.patterns(receiver, &payload);
-        let guard = match self.shared.types.boxed.len() {
-            0 => String::new(),
-            count => format!("when (free(b{}) >= 0) ", self.rng.usize(0..count)),
-        };
+        let guard = self.free_guard();
         self.processes[receiver].line(&format!("{guard}in({name}{patterns}) {{ {got} = true;"));
         self.compute_in(receiver);
         self.processes[receiver].scope.truncate(before);
@@ -482,6 +527,115 @@ impl Script {
             0 => "} after (1 ms) { } } }",
             _ => "} else { yield; } } }",
         });
+    }
+
+    /// A guard that asks for free objects, sometimes.
+    fn free_guard(&mut self) -> String {
+        match self.shared.types.boxed.len() {
+            0 => String::new(),
+            count => {
+                let least = self.rng.u32(0..3);
+                match self.rng.u32(0..3) {
+                    0 => String::new(),
+                    _ => format!("when (free(b{}) >= {least}) ", self.rng.usize(0..count)),
+                }
+            }
+        }
+    }
+
+    /// A `pri alt` that looks at the world or the clock before its partner, which may come first.
+    fn urgent(&mut self, owner: usize, partner: usize) {
+        self.outcome = Outcome::Open;
+        let sends = self.rng.bool();
+        let (sender, receiver) = if sends { (owner, partner) } else { (partner, owner) };
+        let (name, payload) = self.channel(sender, receiver);
+        let (done, count) = (self.processes[owner].fresh(), self.processes[owner].fresh());
+        let before = self.processes[owner].scope.len();
+        self.processes[owner].line(&format!("var {done} = false, {count} = 0;"));
+        self.processes[owner].line(&format!("while (!{done}) {{ pri alt {{"));
+        self.processes[owner].level += 1;
+        for position in 0..self.rng.usize(2..4) {
+            if position == 1 {
+                let guard = self.free_guard();
+                let operation = if sends {
+                    let values = self.values(owner, &payload);
+                    format!("{guard}out({name}{values})")
+                } else {
+                    let patterns = self.patterns(owner, &payload);
+                    format!("{guard}in({name}{patterns})")
+                };
+                self.processes[owner].line(&format!("{operation} {{ {done} = true;"));
+            } else {
+                let operation = self.outside(owner);
+                self.processes[owner].line(&format!("when ({count} < 2) {operation} {{ {count} += 1;"));
+            }
+            self.compute_in(owner);
+            self.processes[owner].line("}");
+            self.processes[owner].scope.truncate(before);
+        }
+        self.processes[owner].line("} }");
+        self.processes[owner].level -= 1;
+        if self.shared.procedures.iter().any(|procedure| procedure.name == MORE) && self.rng.bool() {
+            self.processes[partner].line(&format!("{MORE}();"));
+        }
+        let before = self.processes[partner].scope.len();
+        let (operation, values) =
+            if sends { ("in", self.patterns(partner, &payload)) } else { ("out", self.values(partner, &payload)) };
+        let line = match self.rng.u32(0..4) {
+            0 => {
+                self.processes[partner].scope.truncate(before);
+                format!("alt {{ {operation}({name}{values}) {{ }} }}")
+            }
+            1 if !sends => {
+                let (given, tries) = (self.processes[partner].fresh(), self.processes[partner].fresh());
+                format!(
+                    "var {given} = false, {tries} = 0; while (!{given} && {tries} < 9) {{ {tries} += 1; alt {{ \
+                     {operation}({name}{values}) {{ {given} = true; }} else {{ yield; }} }} }}"
+                )
+            }
+            _ => format!("{operation}({name}{values});"),
+        };
+        self.processes[partner].line(&line);
+    }
+
+    /// An operation on the world or the clock.
+    fn outside(&mut self, process: usize) -> String {
+        let payload = self.payload();
+        let printed: Vec<String> = payload.iter().map(|ty| self.shared.types.print(ty)).collect();
+        match self.rng.u32(0..3) {
+            0 => format!("after ({} us)", self.rng.u32(0..4) * 200),
+            1 => {
+                let name = self.name("x");
+                self.declarations += &format!("channel {name}({}) external in;\n", printed.join(", "));
+                self.hold(&name);
+                format!("out({name}{})", self.values(process, &payload))
+            }
+            _ => {
+                let name = self.name("w");
+                self.declarations += &format!("channel {name}({}) external out;\n", printed.join(", "));
+                self.hold(&name);
+                let messages = (0..self.rng.u32(0..4))
+                    .map(|_| payload.iter().map(|ty| self.shared.types.datum(&mut self.rng, ty)).collect())
+                    .collect();
+                self.world.inputs.push((name.clone(), messages));
+                let before = self.processes[process].scope.len();
+                let body = &mut self.processes[process];
+                let mut patterns = String::new();
+                for ty in &payload {
+                    patterns += ", ";
+                    patterns += &body.pattern(&mut self.rng, &self.shared, ty, Refusal::Never, before);
+                    patterns += &body.condition(&mut self.rng, &self.shared);
+                }
+                format!("in({name}{patterns})")
+            }
+        }
+    }
+
+    /// Has the world hold a channel back until it is told, sometimes.
+    fn hold(&mut self, name: &str) {
+        if self.rng.u32(0..4) > 0 {
+            self.world.held.push(name.to_string());
+        }
     }
 
     /// Work that any of several replicas does.
@@ -498,7 +652,8 @@ impl Script {
         self.processes[receiver].line(&format!("in({done}{pattern});"));
         let mut body = Body::new(Place::Process);
         body.line(&format!("while {{ in({job}, $question);"));
-        body.scope.push(Variable { name: "question".into(), ty, kind: Kind::Plain });
+        body.level += 1;
+        body.push("question".into(), ty, Kind::Plain);
         body.statements(&mut self.rng, &self.shared, 1, 1);
         let answer = body.expr(&mut self.rng, &self.shared, &result, 2, Context::Typed);
         body.line(&format!("out({done}, {answer}); }}"));

@@ -48,8 +48,8 @@ pub const INTS: [IntType; 8] =
     [IntType::U8, IntType::U16, IntType::U32, IntType::U64, IntType::I8, IntType::I16, IntType::I32, IntType::I64];
 
 impl Types {
-    /// Up to `count` named types.
-    pub fn random(rng: &mut Rng, count: usize) -> Types {
+    /// Up to `count` named types; pools have `plenty` times as many objects as a small program needs.
+    pub fn random(rng: &mut Rng, count: usize, plenty: u32) -> Types {
         let mut types = Types::default();
         for _ in 0..count {
             match rng.u32(0..5) {
@@ -63,7 +63,7 @@ impl Types {
                 }
                 3 => {
                     let bound = rng.u32(1..12);
-                    types.boxed.push(Boxed { content: Ty::Bytes(bound), capacity: rng.u32(1..7) });
+                    types.boxed.push(Boxed { content: Ty::Bytes(bound), capacity: plenty * rng.u32(1..7) });
                 }
                 _ => {
                     let content = if types.records.is_empty() || rng.bool() {
@@ -72,7 +72,7 @@ impl Types {
                     } else {
                         Ty::Bytes(rng.u32(1..20))
                     };
-                    types.boxed.push(Boxed { content, capacity: rng.u32(1..7) });
+                    types.boxed.push(Boxed { content, capacity: plenty * rng.u32(1..7) });
                 }
             }
         }
