@@ -28,6 +28,16 @@ const TOOLS: &[Tool] = &[
         needed_by: "qj run --engine c, extern functions, every test of generated C",
     },
     Tool {
+        package: Package::Named("g++"),
+        probe: "echo 'int main() { return 0; }' | (out=$(mktemp) && g++ -x c++ -o \"$out\" - && rm \"$out\")",
+        needed_by: "tasks in C++",
+    },
+    Tool {
+        package: Package::Named("binutils"),
+        probe: "readelf --version",
+        needed_by: "no object of Asynchronous C asks for an executable stack",
+    },
+    Tool {
         package: Package::Named("clang"),
         probe: "echo 'int main(void) { return 0; }' | (out=$(mktemp) && clang -x c -o \"$out\" - && rm \"$out\")",
         needed_by: "generated C compiles without warnings on both compilers",

@@ -1,0 +1,29 @@
+//! Compiles the C core and the machine's assembly. Tells dependent build scripts where the headers are
+//! (`DEP_QUAJECT_AC_INCLUDE`).
+
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").expect("Cargo sets the target's machine");
+    let assembly = format!("src/asm/{machine}.S");
+    assert!(Path::new(&assembly).is_file(), "quaject-ac knows no stack switch for `{machine}`");
+
+    let mut build = cc::Build::new();
+    build.std("gnu11").include("include").include("src/c").warnings(true).extra_warnings(true);
+    // Exceptions and panics may pass a task that has not waited; the cleanup in `qj_ac_async` must see them.
+    build.flag("-fexceptions").flag_if_supported("-fno-omit-frame-pointer");
+    build.opt_level(2).file(assembly);
+    let mut sources: Vec<_> = fs::read_dir("src/c")
+        .expect("the crate has C sources")
+        .map(|entry| entry.expect("the folder is readable").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "c"))
+        .collect();
+    sources.sort();
+    build.files(sources).compile("quaject-ac");
+
+    let root = env::var("CARGO_MANIFEST_DIR").expect("Cargo sets the package's folder");
+    println!("cargo::metadata=include={root}/include");
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-changed=include");
+}

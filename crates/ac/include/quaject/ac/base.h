@@ -1,0 +1,163 @@
+/* What a task, a finish block and a thread's state hold. Does nothing; the functions are in task.h and finish.h. */
+#ifndef QUAJECT_AC_BASE_H
+#define QUAJECT_AC_BASE_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QJ_AC_INLINE static inline __attribute__((always_inline, unused))
+#define QJ_AC_LIKELY(x) __builtin_expect(!!(x), 1)
+#define QJ_AC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Between two stores that gcc would otherwise make one vector store of: words that are read back alone soon after would
+ * then wait for it. */
+#define QJ_AC__APART() __asm__ volatile("" ::: "memory")
+
+/* What a wait returns when the block around it is cancelled. */
+#define QJ_AC_CANCELED (-ECANCELED)
+
+struct qj_ac_finish;
+struct qj_ac_runtime;
+
+/* A task. It lies at the top of its own stack, so that a task which waits costs one page:
+ *
+ *     high   [ padding against equal cache sets ]
+ *            [ struct qj_ac_task, 128 bytes     ]  <- stack pointer when the task's function is called
+ *            [ frames ...                       ]
+ *     low    [ guard page                       ]
+ *
+ * `parent_sp` is the caller-continuation record. While it is set the task has never waited: its function still runs as
+ * an ordinary call of the parent's, only on another stack, and may simply return. The first wait takes the record,
+ * resumes the parent there, and makes the task one of its own. */
+struct qj_ac_task {
+    void *parent_sp;             /* where the parent goes on; null once the parent has gone on */
+    void *sp;                    /* where this task goes on; null while it runs or stands for the frames of a child */
+    struct qj_ac_task *next;     /* in the dispatch queue, or in the pool */
+    struct qj_ac_task *prev;     /* in the dispatch queue; null outside of it */
+    struct qj_ac_finish *finish; /* innermost open block */
+    struct qj_ac_finish *home;   /* block the task was started in */
+    struct qj_ac_task *parent;   /* who started it; valid while `parent_sp` is set */
+    struct qj_ac_runtime *runtime;
+    /* Second cache line: not touched by a switch. */
+    struct qj_ac_task *all_next; /* every stack of the thread, for debuggers and messages */
+    void (*entry)(void *);       /* the task's function, where a tool watches */
+    const char *name;            /* given by `qj_ac_name`, for people */
+    char *stack_low;             /* lowest usable byte */
+    uint32_t remote_pending;     /* another thread has woken it, and it has not been told yet */
+    uint32_t reserved;
+    void *sanitizer;             /* ThreadSanitizer's fiber, or AddressSanitizer's fake stack while the task waits */
+    struct qj_ac_task *remote_next; /* in the list by which other threads wake this one */
+    uint32_t number;             /* of the stack, from 1 */
+    uint32_t flags;              /* QJ_AC_TASK_... */
+};
+
+#define QJ_AC_TASK_POOLED 1u   /* the stack is free */
+
+/* Called when the block it is registered with is cancelled; newest first, never twice. Must not wait. */
+struct qj_ac_cancel_item {
+    void (*run)(void *argument);
+    void *argument;
+    struct qj_ac_finish *block; /* null while not registered */
+    struct qj_ac_cancel_item *next, *prev;
+    int ran;
+};
+
+/* Something that happens at a time. The node is the caller's; a pairing heap links it. */
+struct qj_ac_timer {
+    uint64_t when_ns; /* CLOCK_MONOTONIC */
+    void (*fire)(struct qj_ac_timer *timer);
+    struct qj_ac_timer *child, *next, *prev; /* `prev`: elder sibling or parent; null while not set, itself at the root */
+};
+
+/* A block. It lies in the frame that opens it. Blocks form a tree by `up`; the links downwards, which only
+ * cancellation follows, are made when the first cancellable wait happens below, so that opening a block costs a few
+ * stores. */
+struct qj_ac_finish {
+    long count;                  /* tasks that have waited and not yet ended */
+    struct qj_ac_task *waiter;   /* the owner, at the end of the block */
+    struct qj_ac_finish *up;
+    uint32_t state;              /* QJ_AC_BLOCK_... */
+    uint32_t reserved;
+    void *failure;               /* first exception or panic of a task that had waited; the language face's */
+    struct qj_ac_finish *kids, *kid_next, *kid_prev;
+    struct qj_ac_cancel_item *items;
+    struct qj_ac_timer deadline;
+};
+
+#define QJ_AC_BLOCK_CANCELED 1u /* this very block was cancelled */
+#define QJ_AC_BLOCK_SHIELD 2u   /* a cancellation further up stops here */
+#define QJ_AC_BLOCK_LINKED 4u   /* stands in the list of its parent */
+#define QJ_AC_BLOCK_DEADLINE 8u /* the timer is set, or has fired */
+#define QJ_AC_BLOCK_EXPIRED 16u /* it was the deadline that cancelled it */
+
+/* A number under which a suspended task can be found: index in the low half, generation in the high one. */
+struct qj_ac_slot {
+    struct qj_ac_task *task;
+    uint32_t id; /* the only number this slot answers to; its generation changes when the number is given back */
+    uint32_t next_free;
+};
+
+struct qj_ac_statistics {
+    uint64_t stacks;   /* ever made */
+    uint64_t started;  /* tasks that waited at least once */
+    uint64_t ended;    /* of those */
+    uint64_t switches; /* through the dispatch queue */
+    uint64_t cancels;  /* blocks cancelled */
+};
+
+struct qj_ac_io;
+struct qj_ac_pool;
+
+#define QJ_AC_SLOW_UNSTARTED 1u
+
+/* A thread's state. `queue` is the sentinel of the circular dispatch queue. */
+struct qj_ac_runtime {
+    struct qj_ac_task *current;
+    struct qj_ac_task *spare;  /* hot stack; null when the pool is empty or the slow paths are asked for */
+    uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
+    struct qj_ac_slot *slots;
+    uint32_t slot_mask;
+    uint32_t canceled_blocks;  /* open blocks with QJ_AC_BLOCK_CANCELED; 0 makes every check short */
+    struct qj_ac_statistics statistics;
+    struct qj_ac_task queue;
+    struct qj_ac_task root;    /* the thread's own stack */
+    /* The library's. */
+    struct qj_ac_task *all;    /* every stack of the thread */
+    struct qj_ac_pool *pool;
+    struct qj_ac_io *io;
+    struct qj_ac_timer *timers;
+    uint32_t free_first, free_last, slots_used;
+    struct qj_ac_task *poller;
+    struct qj_ac_task *remote; /* woken by other threads; they push with compare-and-swap */
+    uint32_t doorbell;         /* futex: other threads ring it; QJ_AC_SLEEPING while this one sleeps */
+    uint32_t foreign_waits;    /* tasks that only another thread will wake */
+};
+
+/* Initial-exec: the library is linked into the program that uses it, and a look-up is one instruction. */
+extern __thread struct qj_ac_runtime qj_ac__thread __attribute__((tls_model("initial-exec")));
+extern struct qj_ac_task qj_ac__nowhere; /* `current` of a thread that has not started */
+
+/* Makes the calling thread's state; DO_FINISH does it when it must. Not needed, never harmful. */
+void qj_ac_start(void);
+/* Gives the thread's stacks back. Every block must be closed. */
+void qj_ac_stop(void);
+
+/* Settings of the process; they hold for stacks made later. Environment: QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE. */
+struct qj_ac_options {
+    size_t stack_bytes;    /* usable bytes of a task's stack; 0: 60 KiB */
+    size_t stacks_at_most; /* per thread; 0: as many as memory holds */
+};
+void qj_ac_configure(const struct qj_ac_options *options);
+
+/* Names the mistake and stops the process. */
+__attribute__((noreturn, cold, format(printf, 1, 2))) void qj_ac__die(const char *format, ...);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,140 @@
+/* DO_FINISH and ASYNC: the two words of Asynchronous C as macros. Knows how each compiler can turn a piece of text into
+ * something that runs on another stack; no object ever asks for an executable stack.
+ *
+ *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
+ *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
+ *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
+ *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task; integers and pointers, at most six
+ *     ASYNC({ ... })                the text as a task; what it uses of the function around it is copied
+ *
+ * ASYNC({ ... }) is a lambda in C++, a block with clang -fblocks, and with gcc a nested function, which may use no local
+ * variable of the function around it: that is a compile error, and ASYNC_CALL the way to write it. With QJ_AC_EAGER
+ * defined before the first inclusion all of them own their stacks eagerly. */
+#ifndef QUAJECT_AC_BODY_H
+#define QUAJECT_AC_BODY_H
+
+#include <quaject/ac/finish.h>
+
+#ifdef QJ_AC_EAGER
+#define QJ_AC__ASYNC qj_ac_async_eager
+#else
+#define QJ_AC__ASYNC qj_ac_async
+#endif
+
+#define QJ_AC__PASTE2(a, b) a##b
+#define QJ_AC__PASTE(a, b) QJ_AC__PASTE2(a, b)
+
+#ifdef __cplusplus
+#include <quaject/ac/body.hpp>
+
+#define QJ_AC__DO_FINISH(name, kind, ...)                                                                              \
+    do {                                                                                                               \
+        ::qj::ac::block QJ_AC__PASTE(name, __guard)(::qj::ac::block::kind);                                            \
+        struct qj_ac_finish *const name = QJ_AC__PASTE(name, __guard).get();                                           \
+        (void)name;                                                                                                    \
+        { __VA_ARGS__; }                                                                                               \
+        QJ_AC__PASTE(name, __guard).join();                                                                            \
+    } while (0)
+#define QJ_AC__OPEN ordinary
+#define QJ_AC__SHIELDED shielded
+
+#define ASYNC(...) ::qj::ac::async([=]() mutable { __VA_ARGS__; })
+#define ASYNC_CALL(...) ::qj::ac::async_call(__VA_ARGS__)
+
+#else
+
+QJ_AC_INLINE void qj_ac__close(struct qj_ac_finish *block) { qj_ac_finish_end(block); }
+
+#define QJ_AC__DO_FINISH(name, kind, ...)                                                                              \
+    do {                                                                                                               \
+        __attribute__((cleanup(qj_ac__close))) struct qj_ac_finish QJ_AC__PASTE(name, __storage);                      \
+        kind(&QJ_AC__PASTE(name, __storage));                                                                          \
+        struct qj_ac_finish *const name = &QJ_AC__PASTE(name, __storage);                                              \
+        (void)name;                                                                                                    \
+        { __VA_ARGS__; }                                                                                               \
+    } while (0)
+#define QJ_AC__OPEN qj_ac_finish_begin
+#define QJ_AC__SHIELDED qj_ac_finish_begin_shielded
+
+/* A function with its arguments as machine words. The words are read before the function starts, so they may lie in
+ * the caller's frame. */
+struct qj_ac__words {
+    void (*function)(void);
+    uintptr_t words[6];
+};
+void qj_ac__spread(void *words);
+
+/* The call itself is checked, and never made, by `sizeof`; floating-point arguments do not become words. */
+#define QJ_AC__WORD(x)                                                                                                 \
+    _Generic((x), float: (struct qj_ac__words *)"pass a pointer to it", double: (struct qj_ac__words *)"likewise",     \
+             default: (x))
+#define QJ_AC__W(x) ((uintptr_t)QJ_AC__WORD(x))
+#define QJ_AC__WORDS_0() 0
+#define QJ_AC__WORDS_1(a) QJ_AC__W(a)
+#define QJ_AC__WORDS_2(a, b) QJ_AC__W(a), QJ_AC__W(b)
+#define QJ_AC__WORDS_3(a, b, c) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c)
+#define QJ_AC__WORDS_4(a, b, c, d) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d)
+#define QJ_AC__WORDS_5(a, b, c, d, e) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e)
+#define QJ_AC__WORDS_6(a, b, c, d, e, f)                                                                               \
+    QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e), QJ_AC__W(f)
+#define QJ_AC__COUNT(...) QJ_AC__COUNT2(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0, 0)
+#define QJ_AC__COUNT2(f, a, b, c, d, e, g, n, ...) n
+#define QJ_AC__CALL_0(f) f()
+#define QJ_AC__CALL_1(f, ...) f(__VA_ARGS__)
+#define QJ_AC__CALL_2 QJ_AC__CALL_1
+#define QJ_AC__CALL_3 QJ_AC__CALL_1
+#define QJ_AC__CALL_4 QJ_AC__CALL_1
+#define QJ_AC__CALL_5 QJ_AC__CALL_1
+#define QJ_AC__CALL_6 QJ_AC__CALL_1
+#define QJ_AC__TAIL_0(f) QJ_AC__WORDS_0()
+#define QJ_AC__TAIL_1(f, a) QJ_AC__WORDS_1(a)
+#define QJ_AC__TAIL_2(f, a, b) QJ_AC__WORDS_2(a, b)
+#define QJ_AC__TAIL_3(f, a, b, c) QJ_AC__WORDS_3(a, b, c)
+#define QJ_AC__TAIL_4(f, a, b, c, d) QJ_AC__WORDS_4(a, b, c, d)
+#define QJ_AC__TAIL_5(f, a, b, c, d, e) QJ_AC__WORDS_5(a, b, c, d, e)
+#define QJ_AC__TAIL_6(f, a, b, c, d, e, g) QJ_AC__WORDS_6(a, b, c, d, e, g)
+#define QJ_AC__FIRST(...) QJ_AC__FIRST2(__VA_ARGS__, 0)
+#define QJ_AC__FIRST2(f, ...) f
+
+#define ASYNC_CALL(...)                                                                                                \
+    do {                                                                                                               \
+        (void)sizeof((QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)), 0);                         \
+        struct qj_ac__words qj_ac__call_words = {(void (*)(void))QJ_AC__FIRST(__VA_ARGS__),                            \
+                                                 {QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)}}; \
+        QJ_AC__ASYNC(qj_ac__spread, &qj_ac__call_words);                                                               \
+    } while (0)
+
+#if defined(__BLOCKS__)
+/* A block is copied to the task's stack by the size it carries; no run-time library of blocks is needed. */
+void qj_ac__run_block(void *block);
+#define ASYNC(...) QJ_AC__ASYNC(qj_ac__run_block, (void *)^{ __VA_ARGS__; })
+
+#elif defined(__clang__)
+#define ASYNC(...)                                                                                                     \
+    _Static_assert(0, "ASYNC({ body }) needs clang -fblocks; otherwise write ASYNC_CALL(function, arguments...)")
+
+#else
+/* A nested function that uses locals would need a trampoline on an executable stack. */
+#pragma GCC diagnostic error "-Wtrampolines"
+#define ASYNC(...)                                                                                                     \
+    QJ_AC__NESTED(QJ_AC__PASTE(ASYNC_body_uses_local_variables__write_ASYNC_CALL_function_arguments__, __COUNTER__),  \
+                  __VA_ARGS__)
+#define QJ_AC__NESTED(function, ...)                                                                                   \
+    do {                                                                                                               \
+        __extension__ auto void function(void *);                                                                      \
+        void function(void *qj_ac__unused) {                                                                           \
+            (void)qj_ac__unused;                                                                                       \
+            { __VA_ARGS__; }                                                                                           \
+        }                                                                                                              \
+        QJ_AC__ASYNC(function, NULL);                                                                                  \
+    } while (0)
+#endif
+
+#endif /* C */
+
+#define DO_FINISH(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__OPEN, __VA_ARGS__)
+#define DO_FINISH_(name, ...) QJ_AC__DO_FINISH(name, QJ_AC__OPEN, __VA_ARGS__)
+#define DO_FINISH_NX(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__SHIELDED, __VA_ARGS__)
+#define CANCEL(name) qj_ac_cancel(name)
+
+#endif

@@ -1,0 +1,120 @@
+/* DO_FINISH and ASYNC for C++17: a guard that joins however its scope is left, and callables moved onto the task's
+ * stack. An exception leaves a task that never waited through the stack switch, as it would leave a call; one that has
+ * waited carries it to the end of the block, where the first is thrown again. */
+#ifndef QUAJECT_AC_BODY_HPP
+#define QUAJECT_AC_BODY_HPP
+
+#include <cxxabi.h>
+#include <exception>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <quaject/ac/finish.h>
+
+namespace qj {
+namespace ac {
+
+namespace detail {
+
+/* What the C++ run time keeps per thread about exceptions. A task that waits while one is in flight puts it away, so
+ * that other tasks can throw. The layout is part of the ABI: caughtExceptions, uncaughtExceptions. */
+class exceptions_in_flight {
+  public:
+    exceptions_in_flight() : globals_(reinterpret_cast<state *>(abi::__cxa_get_globals())), saved_(*globals_) {
+        *globals_ = state{nullptr, 0};
+    }
+    ~exceptions_in_flight() { *globals_ = saved_; }
+    exceptions_in_flight(const exceptions_in_flight &) = delete;
+
+  private:
+    struct state {
+        void *caught;
+        unsigned int uncaught;
+    };
+    state *globals_;
+    state saved_;
+};
+
+template <class F> void run(void *callable) {
+    F function(std::move(*static_cast<F *>(callable)));
+    std::exception_ptr thrown;
+    try {
+        function();
+        return;
+    } catch (...) {
+        if (qj_ac_current()->parent_sp != nullptr) throw;
+        thrown = std::current_exception();
+    }
+    struct qj_ac_finish *home = qj_ac_current()->home;
+    if (home->failure == nullptr) home->failure = new std::exception_ptr(std::move(thrown));
+}
+
+} // namespace detail
+
+/* Runs `function()` as a task of the innermost open block. */
+template <class F> inline void async(F function) {
+#ifdef QJ_AC_EAGER
+    qj_ac_async_eager(detail::run<F>, std::addressof(function));
+#else
+    qj_ac_async(detail::run<F>, std::addressof(function));
+#endif
+}
+
+/* Runs `function(arguments...)` as a task; the arguments are copied or moved onto its stack. */
+template <class F, class... A> inline void async_call(F function, A &&...arguments) {
+    async([function, copies = std::tuple<std::decay_t<A>...>(std::forward<A>(arguments)...)]() mutable {
+        std::apply(function, std::move(copies));
+    });
+}
+
+/* A finish block as a scope. Left by an exception it is cancelled, and its tasks are waited for all the same. */
+class block {
+  public:
+    enum kind { ordinary, shielded };
+
+    explicit block(kind wanted = ordinary) : exceptions_(std::uncaught_exceptions()) {
+        if (wanted == shielded) {
+            qj_ac_finish_begin_shielded(&block_);
+        } else {
+            qj_ac_finish_begin(&block_);
+        }
+    }
+    block(const block &) = delete;
+    block &operator=(const block &) = delete;
+
+    struct qj_ac_finish *get() { return &block_; }
+
+    /* Waits for the tasks; throws what the first of them that failed has thrown. */
+    void join() {
+        open_ = false;
+        qj_ac_finish_end(&block_);
+        if (block_.failure != nullptr) {
+            std::unique_ptr<std::exception_ptr> failure(static_cast<std::exception_ptr *>(block_.failure));
+            std::rethrow_exception(*failure);
+        }
+    }
+
+    ~block() noexcept(false) {
+        if (!open_) return;
+        if (std::uncaught_exceptions() == exceptions_) {
+            join();
+            return;
+        }
+        detail::exceptions_in_flight away;
+        qj_ac_cancel(&block_);
+        qj_ac_finish_end(&block_);
+        delete static_cast<std::exception_ptr *>(block_.failure);
+    }
+
+  private:
+    struct qj_ac_finish block_;
+    bool open_ = true;
+    int exceptions_;
+};
+
+} // namespace ac
+} // namespace qj
+
+#endif

@@ -1,0 +1,78 @@
+/* Finish blocks: open and close, cancel, shield, deadline. Knows nothing of how tasks start. */
+#ifndef QUAJECT_AC_FINISH_H
+#define QUAJECT_AC_FINISH_H
+
+#include <quaject/ac/task.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void qj_ac__finish_wait_slow(struct qj_ac_finish *block);
+void qj_ac__finish_undo(struct qj_ac_finish *block);
+__attribute__((noreturn, cold)) void qj_ac__die_order(struct qj_ac_finish *block);
+
+/* Opens a block in the running task. */
+QJ_AC_INLINE void qj_ac_finish_begin(struct qj_ac_finish *block) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (QJ_AC_UNLIKELY(runtime->current == &qj_ac__nowhere)) qj_ac_start();
+    struct qj_ac_task *task = runtime->current;
+    block->count = 0;
+    block->waiter = NULL;
+    block->up = task->finish;
+    block->state = 0;
+    block->failure = NULL;
+    block->kids = NULL;
+    block->items = NULL;
+    task->finish = block;
+}
+
+/* The same, and cancellations from outside stop here: for work that must be done to its end. */
+QJ_AC_INLINE void qj_ac_finish_begin_shielded(struct qj_ac_finish *block) {
+    qj_ac_finish_begin(block);
+    block->state = QJ_AC_BLOCK_SHIELD;
+}
+
+/* Waits until every task started in the block has ended, and closes it. */
+QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
+    if (QJ_AC_UNLIKELY(task->finish != block)) qj_ac__die_order(block);
+    if (block->count != 0) {
+        if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | runtime->slow) != 0 || next == &runtime->queue)) {
+            qj_ac__finish_wait_slow(block);
+        } else {
+            block->waiter = task;
+            qj_ac__unlink(next);
+            runtime->current = next;
+            void *to = next->sp;
+            next->sp = NULL;
+            qj_ac__switch_inline(&task->sp, to);
+        }
+    }
+    task->finish = block->up;
+    if (QJ_AC_UNLIKELY(block->state & ~QJ_AC_BLOCK_SHIELD)) qj_ac__finish_undo(block);
+}
+
+/* Asks everything in the block, and in blocks below it that no shield protects, to end soon: waits that can be
+ * cancelled return QJ_AC_CANCELED, now and from now on. Nothing is killed. Blocks further down are told first, in each
+ * the newest wait first. */
+void qj_ac_cancel(struct qj_ac_finish *block);
+
+/* Cancels the block `after_ns` nanoseconds from now unless it has ended. A second call replaces the first. */
+void qj_ac_deadline(struct qj_ac_finish *block, uint64_t after_ns);
+/* Whether it was the deadline that cancelled the block; may be asked after the block too. */
+QJ_AC_INLINE int qj_ac_expired(const struct qj_ac_finish *block) {
+    return (block->state & QJ_AC_BLOCK_EXPIRED) != 0;
+}
+
+/* Has `item->run(item->argument)` called when the innermost open block is cancelled. Returns QJ_AC_CANCELED, and
+ * registers nothing, when it already is. */
+int qj_ac_cancel_item_add(struct qj_ac_cancel_item *item, void (*run)(void *argument), void *argument);
+void qj_ac_cancel_item_remove(struct qj_ac_cancel_item *item);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

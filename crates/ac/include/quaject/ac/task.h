@@ -1,0 +1,244 @@
+/* Starting tasks, and every way a task can make room for another. The fast path of each is here; when the thread has
+ * not started, the pool is empty, a tool watches or a rule is broken, the function of the same name with `_slow` in the
+ * library takes over. */
+#ifndef QUAJECT_AC_TASK_H
+#define QUAJECT_AC_TASK_H
+
+#include <quaject/ac/switch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the dispatch queue: circular, the sentinel is `runtime->queue`; `prev` is null outside of it ---- */
+
+QJ_AC_INLINE void qj_ac__push_back(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    struct qj_ac_task *end = &runtime->queue, *last = end->prev;
+    task->next = end;
+    task->prev = last;
+    last->next = task;
+    end->prev = task;
+}
+
+QJ_AC_INLINE void qj_ac__push_front(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    struct qj_ac_task *end = &runtime->queue, *first = end->next;
+    task->next = first;
+    task->prev = end;
+    first->prev = task;
+    end->next = task;
+}
+
+QJ_AC_INLINE void qj_ac__unlink(struct qj_ac_task *task) {
+    task->prev->next = task->next;
+    task->next->prev = task->prev;
+    task->prev = NULL;
+}
+
+/* ---- starting ---- */
+
+void qj_ac__async_slow(void (*function)(void *), void *argument);
+void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+__attribute__((noreturn, cold)) void qj_ac__die_outside(const char *what);
+__attribute__((noreturn, cold)) void qj_ac__die_left_open(struct qj_ac_task *task);
+
+/* The stack goes back to the pool and the parent runs on; also when an exception passes through. */
+QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
+    struct qj_ac_task *task = *returned;
+    if (QJ_AC_LIKELY(task != NULL)) {
+        struct qj_ac_runtime *runtime = &qj_ac__thread;
+        task->next = runtime->spare;
+        runtime->spare = task;
+        QJ_AC__APART();
+        runtime->current = task->parent;
+    }
+}
+
+/* Calls `function(argument)` as a task of the innermost open block: it runs at once, and this returns when it has ended
+ * or when it waits for the first time. What `argument` points to must live until the block ends, or be copied before
+ * the function waits. */
+QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->spare, *parent = runtime->current;
+    if (QJ_AC_UNLIKELY(task == NULL)) {
+        qj_ac__async_slow(function, argument);
+        return;
+    }
+    struct qj_ac_finish *home = parent->finish;
+    if (QJ_AC_UNLIKELY(home == NULL)) qj_ac__die_outside("ASYNC");
+    runtime->spare = task->next;
+    task->parent = parent;
+    QJ_AC__APART();
+    task->home = home;
+    QJ_AC__APART();
+    task->finish = home;
+    runtime->current = task;
+    __attribute__((cleanup(qj_ac__give_back))) struct qj_ac_task *returned = task;
+    returned = qj_ac__call(task, function, argument);
+    if (QJ_AC_LIKELY(returned != NULL)) {
+        if (QJ_AC_UNLIKELY(task->finish != home)) qj_ac__die_left_open(task);
+    }
+}
+
+/* The same with an eagerly owned stack: the parent goes to the front of the dispatch queue before the function starts,
+ * as in the eager configuration of the paper, so that the task can yield to it by name from its first instruction. */
+void qj_ac_async_eager(void (*function)(void *), void *argument);
+
+/* ---- waiting ---- */
+
+/* Whether the innermost open block, or one around it up to the next shield, is cancelled. */
+int qj_ac__is_canceled_slow(void);
+QJ_AC_INLINE int qj_ac_is_canceled(void) {
+    return QJ_AC_UNLIKELY(qj_ac__thread.canceled_blocks != 0) && qj_ac__is_canceled_slow();
+}
+QJ_AC_INLINE int qj_ac__verdict(struct qj_ac_runtime *runtime) {
+    if (QJ_AC_LIKELY(runtime->canceled_blocks == 0)) return 0;
+    return qj_ac__is_canceled_slow() ? QJ_AC_CANCELED : 0;
+}
+
+/* The first wait of a task: the parent takes over where it called. */
+QJ_AC_INLINE void qj_ac__first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    void *to = task->parent_sp;
+    task->parent_sp = NULL;
+    task->home->count++;
+    runtime->statistics.started++;
+    runtime->current = task->parent;
+    qj_ac__switch_first(task, to);
+}
+
+int qj_ac__yield_slow(void);
+void qj_ac__suspend_slow(void);
+int qj_ac__yield_to_slow(struct qj_ac_task *to);
+int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to);
+
+/* Lets every other runnable task go first. Returns 0, or QJ_AC_CANCELED. */
+QJ_AC_INLINE int qj_ac_yield(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
+    if (QJ_AC_UNLIKELY(runtime->slow != 0)) return qj_ac__yield_slow();
+    if (task->parent_sp != NULL) {
+        qj_ac__push_back(runtime, task);
+        qj_ac__first_wait(runtime, task);
+    } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
+        struct qj_ac_task *second = next->next;
+        runtime->statistics.switches++;
+        runtime->queue.next = second;
+        second->prev = &runtime->queue;
+        next->prev = NULL;
+        qj_ac__push_back(runtime, task);
+        runtime->current = next;
+        void *to = next->sp;
+        next->sp = NULL;
+        qj_ac__switch_inline(&task->sp, to);
+    }
+    return qj_ac__verdict(runtime);
+}
+
+/* Waits until somebody schedules this task or yields to it. */
+QJ_AC_INLINE void qj_ac_suspend(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
+    if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
+        qj_ac__suspend_slow();
+    } else if (task->parent_sp != NULL) {
+        qj_ac__first_wait(runtime, task);
+    } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
+        runtime->statistics.switches++;
+        qj_ac__unlink(next);
+        runtime->current = next;
+        void *to = next->sp;
+        next->sp = NULL;
+        qj_ac__switch_inline(&task->sp, to);
+    } else {
+        qj_ac__suspend_slow();
+    }
+}
+
+/* The running task, to be scheduled later. */
+QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) { return qj_ac__thread.current; }
+
+/* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. */
+void qj_ac_schedule(struct qj_ac_task *task);
+void qj_ac_schedule_back(struct qj_ac_task *task);
+
+/* Runs `to` now and goes to the end of the dispatch queue. Returns 0, QJ_AC_CANCELED, or -ESRCH when `to` does not
+ * wait. */
+QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_slow(to); }
+
+/* The direct form: neither task is in the dispatch queue, nor enters it. Whoever yields must be woken by name. */
+QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current;
+    void *context = to->sp;
+    if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | (uintptr_t)to->prev | runtime->slow) != 0 || context == NULL)) {
+        return qj_ac__yield_to_nodispatch_slow(to);
+    }
+    runtime->current = to;
+    to->sp = NULL;
+    qj_ac__switch_inline(&task->sp, context);
+    return 0;
+}
+
+/* ---- tasks by number (the paper's AWE mapper) ----
+ * A number is an index and a generation: one that was given back, forged or mistyped finds nothing. */
+
+/* A new number, or 0 when all 65535 are taken. */
+uint32_t qj_ac_id_create(void);
+/* Returns 0, or -EINVAL when the number is not in use. */
+int qj_ac_id_remove(uint32_t id);
+int qj_ac_id_set(uint32_t id, struct qj_ac_task *task);
+/* The task that waits under this number, or null. */
+QJ_AC_INLINE struct qj_ac_task *qj_ac_id_task(uint32_t id) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slot = &runtime->slots[id & runtime->slot_mask];
+    return slot->id == id ? slot->task : NULL;
+}
+
+/* Each returns 0, QJ_AC_CANCELED, -EINVAL when `own` is not in use, or -ESRCH when nobody waits under `to`. While the
+ * task waits it is found under `own`, and under nothing when it runs again. */
+int qj_ac_yield_and_save(uint32_t own);
+int qj_ac_yield_to_id(uint32_t to);
+int qj_ac_yield_to_id_and_save(uint32_t to, uint32_t own);
+
+/* Without the dispatch queue: waits until somebody yields to the number. */
+QJ_AC_INLINE int qj_ac_yield_and_save_nodispatch(uint32_t own) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slot = &runtime->slots[own & runtime->slot_mask];
+    if (QJ_AC_UNLIKELY(slot->id != own)) return -EINVAL;
+    slot->task = runtime->current;
+    qj_ac_suspend();
+    return 0;
+}
+
+QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slot = &runtime->slots[to & runtime->slot_mask];
+    struct qj_ac_task *task = slot->task;
+    if (QJ_AC_UNLIKELY(slot->id != to || task == NULL)) return -ESRCH;
+    slot->task = NULL;
+    return qj_ac_yield_to_nodispatch(task);
+}
+
+QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slots = runtime->slots, *target = &slots[to & runtime->slot_mask];
+    struct qj_ac_slot *slot = &slots[own & runtime->slot_mask];
+    struct qj_ac_task *task = target->task;
+    if (QJ_AC_UNLIKELY(target->id != to || task == NULL)) return -ESRCH;
+    if (QJ_AC_UNLIKELY(slot->id != own)) return -EINVAL;
+    target->task = NULL;
+    slot->task = runtime->current;
+    return qj_ac_yield_to_nodispatch(task);
+}
+
+/* ---- for people ---- */
+
+/* Names the running task in messages, traces and the debugger. The text is not copied. */
+QJ_AC_INLINE void qj_ac_name(const char *name) { qj_ac__thread.current->name = name; }
+/* The calling thread's counters. */
+void qj_ac_read_statistics(struct qj_ac_statistics *statistics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

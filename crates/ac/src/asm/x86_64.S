@@ -1,0 +1,222 @@
+// Stacks on x86-64, System V: call on a task's stack, switch, jump. Knows two words of a task: `parent_sp` at 0 and `sp`
+// at 8. The picture of a context is in include/quaject/ac/switch.h.
+//
+//   qj_ac__call, while the child runs and has not waited:
+//
+//     parent's stack                        child's stack
+//       [ return address      ]               [ struct qj_ac_task      ] <- task; parent_sp -+
+//       [ rbp                 ] <- rbp        [ address of .Lreturned  ]                     |
+//       [ rbx r12 r13 r14 r15 ]               [ frames of the function ] <- rsp              |
+//       [ qj_ac__resume       ] <------------------------------------------------------------+
+//
+// A child that returns comes to .Lreturned with rsp = task and, the calling convention says so, every saved register as
+// it was: no test, no restore. When it waits for the first time, the word below the task changes to .Lended, which is
+// the end of the world to an unwinder, because the frames of the parent have then moved on.
+        .text
+
+        .p2align 5
+        .globl  qj_ac__call
+        .hidden qj_ac__call
+        .type   qj_ac__call, @function
+qj_ac__call:                            // rdi = task, rsi = function, rdx = argument
+        .cfi_startproc
+        endbr64
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        push    %rbx
+        .cfi_offset %rbx, -24
+        push    %r12
+        .cfi_offset %r12, -32
+        push    %r13
+        .cfi_offset %r13, -40
+        push    %r14
+        .cfi_offset %r14, -48
+        push    %r15
+        .cfi_offset %r15, -56
+        lea     qj_ac__resume(%rip), %rax
+        push    %rax
+        mov     %rsp, (%rdi)
+        mov     %rdi, %rsp
+        mov     %rdx, %rdi
+        call    *%rsi
+.Lreturned:
+        mov     %rsp, %rax
+        mov     %rbp, %rsp
+        pop     %rbp
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   qj_ac__call, . - qj_ac__call
+
+// Where contexts that a function saved go on. Ends in a jump: see switch.h.
+        .p2align 5
+        .globl  qj_ac__resume
+        .hidden qj_ac__resume
+        .type   qj_ac__resume, @function
+qj_ac__resume:
+        .cfi_startproc
+        .cfi_def_cfa %rsp, 56
+        .cfi_offset %rbp, -16
+        .cfi_offset %rbx, -24
+        .cfi_offset %r12, -32
+        .cfi_offset %r13, -40
+        .cfi_offset %r14, -48
+        .cfi_offset %r15, -56
+        endbr64
+        pop     %r15
+        pop     %r14
+        pop     %r13
+        pop     %r12
+        pop     %rbx
+        pop     %rbp
+        xor     %eax, %eax
+        pop     %rcx
+        jmp     *%rcx
+        .cfi_endproc
+        .size   qj_ac__resume, . - qj_ac__resume
+
+        .p2align 5
+        .globl  qj_ac__switch
+        .hidden qj_ac__switch
+        .type   qj_ac__switch, @function
+qj_ac__switch:                          // rdi = where to save, rsi = context
+        endbr64
+        push    %rbp
+        push    %rbx
+        push    %r12
+        push    %r13
+        push    %r14
+        push    %r15
+        lea     qj_ac__resume(%rip), %rax
+        push    %rax
+        mov     %rsp, (%rdi)
+        mov     %rsi, %rsp
+        pop     %rcx
+        jmp     *%rcx
+        .size   qj_ac__switch, . - qj_ac__switch
+
+// A task's first wait. One more word, the task, lies on the context.
+        .p2align 5
+        .globl  qj_ac__switch_first
+        .hidden qj_ac__switch_first
+        .type   qj_ac__switch_first, @function
+qj_ac__switch_first:                    // rdi = task, rsi = context
+        endbr64
+        push    %rbp
+        push    %rbx
+        push    %r12
+        push    %r13
+        push    %r14
+        push    %r15
+        push    %rdi
+        lea     .Lended(%rip), %rax
+        mov     %rax, -8(%rdi)
+        lea     .Lfirst(%rip), %rax
+        push    %rax
+        mov     %rsp, 8(%rdi)
+        mov     %rsi, %rsp
+        pop     %rcx
+        jmp     *%rcx
+        .size   qj_ac__switch_first, . - qj_ac__switch_first
+
+// The first resumption. The call writes the address of .Lended where it stands already, below the task; it is made for
+// the processor's stack of return addresses, which then predicts the return of the task's function.
+        .p2align 5
+        .globl  qj_ac__base
+        .hidden qj_ac__base
+        .type   qj_ac__base, @function
+qj_ac__base:
+        .cfi_startproc
+        .cfi_def_cfa %rsp, 0
+        .cfi_undefined %rip
+.Lfirst:
+        endbr64
+        pop     %rdi
+        mov     %rsp, %rdx
+        mov     %rdi, %rsp
+        call    1f
+.Lended:
+        mov     %rsp, %rdi
+        call    qj_ac__end
+        mov     %rax, %rsp
+        pop     %rcx
+        jmp     *%rcx
+1:
+        mov     %rdx, %rsp
+        pop     %r15
+        pop     %r14
+        pop     %r13
+        pop     %r12
+        pop     %rbx
+        pop     %rbp
+        xor     %eax, %eax
+        pop     %rcx
+        jmp     *%rcx
+        .cfi_endproc
+        .size   qj_ac__base, . - qj_ac__base
+
+        .globl  qj_ac__set_base
+        .hidden qj_ac__set_base
+        .type   qj_ac__set_base, @function
+qj_ac__set_base:                        // rdi = task
+        endbr64
+        lea     .Lended(%rip), %rax
+        mov     %rax, -8(%rdi)
+        ret
+        .size   qj_ac__set_base, . - qj_ac__set_base
+
+        .globl  qj_ac__jump
+        .hidden qj_ac__jump
+        .type   qj_ac__jump, @function
+qj_ac__jump:                            // rdi = context
+        endbr64
+        mov     %rdi, %rsp
+        pop     %rcx
+        jmp     *%rcx
+        .size   qj_ac__jump, . - qj_ac__jump
+
+// The frame of a function that starts a task with a body (quaject/thc.h, gcc), taken over to the task's stack: each of
+// the two frames sees this function return once, 0 in the old one and 1 in the copy.
+        .p2align 5
+        .globl  qj_ac__fork_frame
+        .hidden qj_ac__fork_frame
+        .type   qj_ac__fork_frame, @function
+qj_ac__fork_frame:                      // rdi = task, rsi = end of the caller's frame (its CFA)
+        endbr64
+        push    %rbp
+        push    %rbx
+        push    %r12
+        push    %r13
+        push    %r14
+        push    %r15
+        lea     qj_ac__resume(%rip), %rax
+        push    %rax
+        mov     %rsp, (%rdi)
+        mov     %rdi, %r10
+        lea     56(%rsp), %rdx          // lowest word to copy: the return address into the caller
+        mov     %rsi, %rcx
+        sub     %rdx, %rcx              // bytes
+        mov     %rdi, %r8
+        sub     %rsi, %r8               // distance between the frames
+        lea     (%rdx, %r8), %r9        // the copy
+        // A frame pointer into the frame moves with it.
+        cmp     %rdx, %rbp
+        jb      1f
+        cmp     %rsi, %rbp
+        jae     1f
+        add     %r8, %rbp
+1:      mov     %r9, %rsp
+        mov     %rdx, %rsi
+        mov     %r9, %rdi
+        rep movsb
+        lea     .Lended(%rip), %rax     // in place of the return address: an unwinder stops here
+        mov     %rax, -8(%r10)
+        mov     $1, %eax
+        pop     %rcx
+        jmp     *%rcx
+        .size   qj_ac__fork_frame, . - qj_ac__fork_frame
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,436 @@
+/* Tasks: the slow paths of starting, yielding and ending, and the thread's state. The fast paths are in
+ * include/quaject/ac/task.h; each agrees with the function of the same name here. Knows nothing of cancellation, timers
+ * and I/O. */
+#include "internal.h"
+
+#include <quaject/thc.h>
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct qj_ac_task qj_ac__nowhere;
+/* Answers to no number: -1 is never given out. */
+static struct qj_ac_slot no_slots[1] = {{NULL, UINT32_MAX, 0}};
+__thread struct qj_ac_runtime qj_ac__thread = {
+    .current = &qj_ac__nowhere, .slow = QJ_AC_SLOW_UNSTARTED, .slots = no_slots};
+
+void qj_ac__die(const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = snprintf(text, sizeof text, "quaject-ac: ");
+    length += vsnprintf(text + length, sizeof text - (size_t)length - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof text - 2) length = (int)sizeof text - 2;
+    text[length++] = '\n';
+    ssize_t written = write(STDERR_FILENO, text, (size_t)length);
+    (void)written;
+    abort();
+}
+
+static const char *name_of(const struct qj_ac_task *task) {
+    return task->name != NULL ? task->name : "without a name";
+}
+
+void qj_ac__die_outside(const char *what) {
+    qj_ac__die("%s outside of a DO_FINISH block: no block would wait for the task", what);
+}
+
+void qj_ac__die_left_open(struct qj_ac_task *task) {
+    qj_ac__die("task %u (%s) ended inside a DO_FINISH block that it opened and did not close", task->number,
+               name_of(task));
+}
+
+void qj_ac__die_order(struct qj_ac_finish *block) {
+    struct qj_ac_task *task = qj_ac__thread.current;
+    for (struct qj_ac_finish *open = task->finish; open != NULL; open = open->up) {
+        if (open == block) qj_ac__die("a DO_FINISH block ended while a block inside of it is still open");
+    }
+    qj_ac__die("a DO_FINISH block ended twice, or in a task that did not open it");
+}
+
+/* ---- the thread ---- */
+
+static pthread_key_t ends;
+static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+
+/* A thread that ends gives its stacks back. */
+static void on_thread_end(void *runtime) {
+    (void)runtime;
+    if (qj_ac__thread.current == &qj_ac__thread.root && qj_ac__thread.root.finish == NULL) qj_ac_stop();
+}
+
+static void make_key(void) {
+    if (pthread_key_create(&ends, on_thread_end) != 0) qj_ac__die("the process has no thread-specific key left");
+}
+
+void qj_ac_start(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current != &qj_ac__nowhere) return;
+    memset(runtime, 0, sizeof *runtime);
+    runtime->slots = no_slots;
+    runtime->queue.next = runtime->queue.prev = &runtime->queue;
+    runtime->root.runtime = runtime;
+    runtime->root.name = "root";
+    runtime->current = &runtime->root;
+    runtime->slow = qj_ac__watchers();
+    if (runtime->slow != 0) qj_ac__watch_root(runtime);
+    qj_ac__watch_overflow(runtime);
+    pthread_once(&ends_once, make_key);
+    pthread_setspecific(ends, runtime);
+}
+
+void qj_ac_stop(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) return;
+    if (runtime->current != &runtime->root) qj_ac__die("the thread's tasks are stopped from inside a task");
+    if (runtime->root.finish != NULL) qj_ac__die("the thread's tasks are stopped inside a DO_FINISH block");
+    qj_ac__poller_stop(runtime);
+    qj_ac__watch_stop(runtime);
+    qj_ac__unwatch_overflow(runtime);
+    qj_ac__stacks_free(runtime);
+    runtime->current = &qj_ac__nowhere;
+    runtime->slow = QJ_AC_SLOW_UNSTARTED;
+    runtime->slots = no_slots;
+    runtime->slot_mask = 0;
+    runtime->spare = NULL;
+}
+
+void qj_ac_read_statistics(struct qj_ac_statistics *statistics) { *statistics = qj_ac__thread.statistics; }
+
+/* ---- switching ---- */
+
+void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to, void *context) {
+    struct qj_ac_task *task = runtime->current;
+    runtime->current = to;
+    to->sp = NULL;
+    runtime->statistics.switches++;
+    if (QJ_AC_LIKELY(runtime->slow == 0)) {
+        qj_ac__switch(&task->sp, context);
+    } else {
+        qj_ac__watch_before(runtime, task, to, false);
+        qj_ac__switch(&task->sp, context);
+        qj_ac__watch_after(runtime, task);
+    }
+}
+
+struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime) {
+    struct qj_ac_task *next = runtime->queue.next;
+    if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
+        uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
+        qj_ac__die("deadlock: every task waits (%llu of them), and no timer or other thread can wake one",
+                   (unsigned long long)waiting);
+    }
+    qj_ac__unlink(next);
+    return next;
+}
+
+/* The first wait in full: as `qj_ac__first_wait`, without its care for return prediction. */
+static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    struct qj_ac_task *parent = task->parent;
+    qj_ac__watch_before(runtime, task, parent, false);
+    qj_ac__detach(runtime, task);
+    qj_ac__unlink(parent);
+    void *context = parent->sp;
+    parent->sp = NULL;
+    runtime->current = parent;
+    qj_ac__switch(&task->sp, context);
+    qj_ac__watch_after(runtime, task);
+}
+
+void qj_ac__suspend_slow(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    struct qj_ac_task *task = runtime->current;
+    if (task->parent_sp != NULL) {
+        first_wait_in_full(runtime, task);
+    } else {
+        struct qj_ac_task *next = qj_ac__next(runtime);
+        qj_ac__go(runtime, next, next->sp);
+    }
+}
+
+int qj_ac__yield_slow(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    struct qj_ac_task *task = runtime->current;
+    if (task->parent_sp != NULL || runtime->queue.next != &runtime->queue) {
+        qj_ac__push_back(runtime, task);
+        qj_ac__suspend_slow();
+    }
+    return qj_ac__verdict(runtime);
+}
+
+/* A parent takes its own context, which the record of its child held, and is runnable from now on. */
+void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    struct qj_ac_task *parent = task->parent;
+    parent->sp = task->parent_sp;
+    task->parent_sp = NULL;
+    task->home->count++;
+    runtime->statistics.started++;
+    qj_ac__set_base(task);
+    qj_ac__push_front(runtime, parent);
+}
+
+/* Makes sure that `to` has a context of its own, by parting it from the children that run on top of it. */
+static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
+    for (struct qj_ac_task *task = runtime->current; task->parent_sp != NULL; task = task->parent) {
+        bool enough = to->sp != NULL;
+        if (enough && task != runtime->current) break;
+        qj_ac__detach(runtime, task);
+    }
+}
+
+int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (to == runtime->current || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    detach_down_to(runtime, to);
+    if (to->sp == NULL) return -ESRCH;
+    if (to->prev != NULL) qj_ac__unlink(to);
+    qj_ac__go(runtime, to, to->sp);
+    return 0;
+}
+
+int qj_ac__yield_to_slow(struct qj_ac_task *to) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    struct qj_ac_task *task = runtime->current;
+    if (to == task || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    detach_down_to(runtime, to);
+    if (to->sp == NULL) return -ESRCH;
+    /* The original left a target in the queue, to be dispatched again after it had ended (section 4.1.2). */
+    if (to->prev != NULL) qj_ac__unlink(to);
+    qj_ac__push_back(runtime, task);
+    qj_ac__go(runtime, to, to->sp);
+    return qj_ac__verdict(runtime);
+}
+
+/* ---- scheduling ---- */
+
+/* The task inside `qj_ac_suspend_then`: it counts as suspended although it still runs. */
+static __thread struct qj_ac_task *suspending;
+
+static void check_suspended(const struct qj_ac_task *task) {
+    if (task->flags & QJ_AC_TASK_POOLED) qj_ac__die("a task was scheduled that has ended");
+    if (task->prev != NULL) qj_ac__die("task %u (%s) was scheduled twice", task->number, name_of(task));
+    if (task->sp == NULL && task != suspending) {
+        qj_ac__die("task %u (%s) was scheduled, but it is not suspended", task->number, name_of(task));
+    }
+}
+
+void qj_ac_schedule(struct qj_ac_task *task) {
+    if (task->runtime != &qj_ac__thread) {
+        qj_ac__schedule_remote(task);
+        return;
+    }
+    check_suspended(task);
+    qj_ac__push_front(&qj_ac__thread, task);
+}
+
+void qj_ac_schedule_back(struct qj_ac_task *task) {
+    if (task->runtime != &qj_ac__thread) {
+        qj_ac__schedule_remote(task);
+        return;
+    }
+    check_suspended(task);
+    qj_ac__push_back(&qj_ac__thread, task);
+}
+
+void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *argument) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = *self = runtime->current;
+    suspending = task;
+    then(argument);
+    suspending = NULL;
+    if (runtime->queue.next == task && task->parent_sp == NULL) {
+        qj_ac__unlink(task);
+    } else {
+        qj_ac_suspend();
+    }
+}
+
+/* ---- starting and ending ---- */
+
+struct start {
+    void (*function)(void *);
+    void *argument;
+};
+
+static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
+    struct qj_ac_task *parent = runtime->current;
+    if (parent == &qj_ac__nowhere || parent->finish == NULL) qj_ac__die_outside("ASYNC");
+    struct qj_ac_task *task = runtime->spare;
+    if (task != NULL) {
+        runtime->spare = task->next;
+    } else {
+        task = qj_ac__stack_take(runtime);
+    }
+    task->parent = parent;
+    task->home = task->finish = parent->finish;
+    task->flags = 0;
+    return task;
+}
+
+/* The base of a task while a tool watches; runs on the task's stack. */
+static void run_watched(void *argument) {
+    struct start start = *(struct start *)argument;
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current;
+    task->entry = start.function;
+    qj_ac__watch_after(runtime, task);
+    start.function(start.argument);
+    if (task->parent_sp != NULL) qj_ac__watch_before(runtime, task, task->parent, true);
+}
+
+/* On every way out of the call, also when an exception passes. */
+static void give_back_watched(struct qj_ac_task **returned) {
+    struct qj_ac_task *task = *returned;
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (task == NULL) {
+        qj_ac__watch_after(runtime, runtime->current);
+        return;
+    }
+    if (runtime->current == task) {
+        /* An exception left the task without its last line. The bookkeeping is the same when the stack is left late. */
+        if (task->finish == task->home) qj_ac__watch_before(runtime, task, task->parent, true);
+        runtime->current = task->parent;
+    }
+    qj_ac__watch_after(runtime, task->parent);
+    qj_ac__stack_give(runtime, task);
+}
+
+static void call_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task, struct start *start) {
+    struct qj_ac_task *parent = runtime->current;
+    qj_ac__watch_before(runtime, parent, task, false);
+    runtime->current = task;
+    __attribute__((cleanup(give_back_watched))) struct qj_ac_task *returned = task;
+    returned = qj_ac__call(task, run_watched, start);
+    if (returned != NULL) {
+        if (task->finish != task->home) qj_ac__die_left_open(task);
+        runtime->current = parent;
+    }
+}
+
+void qj_ac__async_slow(void (*function)(void *), void *argument) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = new_task(runtime);
+    if (runtime->slow == 0) {
+        task->next = runtime->spare;
+        runtime->spare = task;
+        qj_ac_async(function, argument);
+    } else {
+        struct start start = {function, argument};
+        call_watched(runtime, task, &start);
+    }
+}
+
+static void run_eager(void *argument) {
+    struct start start = *(struct start *)argument;
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    qj_ac__detach(runtime, runtime->current);
+    start.function(start.argument);
+}
+
+void qj_ac_async_eager(void (*function)(void *), void *argument) {
+    struct start start = {function, argument};
+    qj_ac_async(run_eager, &start);
+}
+
+void *qj_ac__end(struct qj_ac_task *task) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_finish *home = task->home;
+    if (QJ_AC_UNLIKELY(task->finish != home)) qj_ac__die_left_open(task);
+    runtime->statistics.ended++;
+    struct qj_ac_task *next = home->waiter;
+    if (--home->count != 0 || next == NULL) {
+        next = qj_ac__next(runtime);
+    } else {
+        home->waiter = NULL;
+    }
+    runtime->current = next;
+    void *context = next->sp;
+    next->sp = NULL;
+    /* We still stand on this stack; nobody takes it before the jump that follows. */
+    if (QJ_AC_LIKELY(runtime->slow == 0)) {
+        task->next = runtime->spare;
+        runtime->spare = task;
+    } else {
+        qj_ac__watch_before(runtime, task, next, true);
+        qj_ac__stack_give(runtime, task);
+    }
+    return context;
+}
+
+/* ---- bodies ---- */
+
+void qj_ac__spread(void *argument) {
+    struct qj_ac__words *call = argument;
+    void (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t) =
+        (void (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t))call->function;
+    uintptr_t *w = call->words;
+    function(w[0], w[1], w[2], w[3], w[4], w[5]);
+}
+
+/* The layout every compiler with blocks uses (Block ABI Apple, 2008). */
+struct block_literal {
+    void *isa;
+    int flags, reserved;
+    void (*invoke)(void *literal);
+    struct {
+        unsigned long reserved, size;
+    } *descriptor;
+};
+#define BLOCK_HAS_COPY_DISPOSE (1 << 25)
+/* What clang's literals point to; a run-time library of blocks, where there is one, has its own. */
+__attribute__((weak)) void *_NSConcreteStackBlock[32];
+__attribute__((weak)) void *_NSConcreteGlobalBlock[32];
+
+void qj_ac__run_block(void *argument) {
+    struct block_literal *literal = argument;
+    if (literal->flags & BLOCK_HAS_COPY_DISPOSE) {
+        qj_ac__die("an ASYNC body uses a `__block` variable or another block; pass a pointer instead");
+    }
+    size_t size = literal->descriptor->size;
+    struct block_literal *copy = __builtin_alloca(size);
+    memcpy(copy, literal, size);
+    copy->invoke(copy);
+}
+
+/* ---- bodies that use the frame around them: quaject/thc.h with gcc ---- */
+
+struct qj_ac_task *qj_ac__fork_begin(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = new_task(runtime);
+    if (runtime->slow != 0) qj_ac__watch_before(runtime, runtime->current, task, false);
+    runtime->current = task;
+    return task;
+}
+
+void qj_ac__fork_started(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
+}
+
+void qj_ac__fork_parted(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
+}
+
+void qj_ac__fork_detach(void) { qj_ac__detach(&qj_ac__thread, qj_ac__thread.current); }
+
+void qj_ac__fork_end(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current;
+    void *context = task->parent_sp;
+    if (context == NULL) qj_ac__jump(qj_ac__end(task));
+    if (task->finish != task->home) qj_ac__die_left_open(task);
+    runtime->current = task->parent;
+    if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
+    qj_ac__stack_give(runtime, task);
+    qj_ac__jump(context);
+}

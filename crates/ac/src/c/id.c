@@ -1,0 +1,106 @@
+/* Tasks by number: the paper's AWE mapper (section 5.1), with a generation in every number. The table has room for all
+ * 65,536 indices from the first number on; untouched pages of it cost nothing. */
+#include "internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* Free slots form a queue, not a stack: an index comes back as late as possible, so that a number that arrives late
+ * meets an old generation. Index 0 is never given out, so that 0 is no number. */
+static void make_table(struct qj_ac_runtime *runtime) {
+    size_t bytes = QJ_AC_SLOTS * sizeof(struct qj_ac_slot);
+    void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (table == MAP_FAILED) qj_ac__die("out of memory for the table of task numbers");
+    runtime->slots = table;
+    runtime->slots[0].id = UINT32_MAX;
+    runtime->slot_mask = QJ_AC_SLOTS - 1;
+    runtime->slots_used = 1;
+    runtime->free_first = runtime->free_last = 0;
+}
+
+uint32_t qj_ac_id_create(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->slot_mask == 0) make_table(runtime);
+    uint32_t index = runtime->free_first;
+    /* Fresh slots first, half a table long; then the one that has rested longest. */
+    if (runtime->slots_used < QJ_AC_SLOTS && (index == 0 || runtime->slots_used < QJ_AC_SLOTS / 64)) {
+        index = runtime->slots_used++;
+        runtime->slots[index].id = index;
+    } else if (index != 0) {
+        runtime->free_first = runtime->slots[index].next_free;
+        if (runtime->free_first == 0) runtime->free_last = 0;
+    } else {
+        return 0;
+    }
+    struct qj_ac_slot *slot = &runtime->slots[index];
+    /* The generation of a free slot is the last one used; 0 was never used, and is skipped when it comes round. */
+    uint32_t generation = (slot->id >> 16) + 1;
+    if (generation > 0xffff) generation = 1;
+    slot->id = generation << 16 | index;
+    slot->task = NULL;
+    return slot->id;
+}
+
+static struct qj_ac_slot *slot_of(uint32_t id) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slot = &runtime->slots[id & runtime->slot_mask];
+    return slot->id == id && (id & 0xffff) != 0 ? slot : NULL;
+}
+
+int qj_ac_id_remove(uint32_t id) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_slot *slot = slot_of(id);
+    if (slot == NULL || slot->next_free == UINT32_MAX) return -EINVAL;
+    uint32_t index = id & 0xffff;
+    slot->task = NULL;
+    /* Answers to nothing while it is free: index 0 marks it, and `id` keeps the generation. */
+    slot->id = id & 0xffff0000u;
+    slot->next_free = 0;
+    if (runtime->free_last != 0) {
+        runtime->slots[runtime->free_last].next_free = index;
+    } else {
+        runtime->free_first = index;
+    }
+    runtime->free_last = index;
+    return 0;
+}
+
+int qj_ac_id_set(uint32_t id, struct qj_ac_task *task) {
+    struct qj_ac_slot *slot = slot_of(id);
+    if (slot == NULL) return -EINVAL;
+    slot->task = task;
+    return 0;
+}
+
+/* After a wait that may have ended by the queue: the number finds nobody while its task runs. */
+static int forget(struct qj_ac_slot *slot, uint32_t own, struct qj_ac_task *task, int result) {
+    if (slot->id == own && slot->task == task) slot->task = NULL;
+    return result;
+}
+
+int qj_ac_yield_and_save(uint32_t own) {
+    struct qj_ac_slot *slot = slot_of(own);
+    if (slot == NULL) return -EINVAL;
+    struct qj_ac_task *task = qj_ac__thread.current;
+    slot->task = task;
+    return forget(slot, own, task, qj_ac_yield());
+}
+
+int qj_ac_yield_to_id(uint32_t to) {
+    struct qj_ac_slot *target = slot_of(to);
+    if (target == NULL || target->task == NULL) return -ESRCH;
+    struct qj_ac_task *task = target->task;
+    target->task = NULL;
+    return qj_ac_yield_to(task);
+}
+
+int qj_ac_yield_to_id_and_save(uint32_t to, uint32_t own) {
+    struct qj_ac_slot *slot = slot_of(own), *target = slot_of(to);
+    if (slot == NULL) return -EINVAL;
+    if (target == NULL || target->task == NULL) return -ESRCH;
+    struct qj_ac_task *task = qj_ac__thread.current, *other = target->task;
+    target->task = NULL;
+    slot->task = task;
+    return forget(slot, own, task, qj_ac_yield_to(other));
+}

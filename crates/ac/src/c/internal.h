@@ -1,0 +1,68 @@
+/* What the files of the library share and no user sees. */
+#ifndef QUAJECT_AC_INTERNAL_H
+#define QUAJECT_AC_INTERNAL_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdbool.h>
+#include <quaject/ac.h>
+
+#define QJ_AC_SLOTS 65536u
+/* Value of a runtime's doorbell while its thread sleeps or is about to. */
+#define QJ_AC_SLEEPING 1u
+
+/* ---- stack.c ---- */
+/* A stack with a fresh task at its top; null when there is no memory, which has been said. */
+struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime);
+void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+void qj_ac__stacks_free(struct qj_ac_runtime *runtime);
+/* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool goes. */
+void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
+void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
+
+/* ---- the machine's .S ---- */
+/* Makes a task whose parent has been taken away end as one of its own. */
+void qj_ac__set_base(struct qj_ac_task *task);
+
+/* ---- core.c ---- */
+/* Goes from the running task to `to`, whose context is `context`; `to` is in no queue. */
+void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to, void *context);
+/* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
+struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime);
+/* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */
+void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+/* Is the block, or one around it up to the next shield, cancelled? */
+bool qj_ac__block_canceled(const struct qj_ac_finish *block);
+
+/* ---- watch.c ---- */
+#define QJ_AC_SLOW_TRACE 2u
+#define QJ_AC_SLOW_ASAN 4u
+#define QJ_AC_SLOW_TSAN 8u
+#define QJ_AC_SLOW_MEMCHECK 16u
+uintptr_t qj_ac__watchers(void);
+void qj_ac__watch_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+/* Around every switch while `runtime->slow` is set. `before` on the old stack, `after` on the new one. */
+void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends);
+void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
+void qj_ac__watch_root(struct qj_ac_runtime *runtime);
+void qj_ac__watch_stop(struct qj_ac_runtime *runtime);
+
+/* ---- timer.c ---- */
+uint64_t qj_ac__now_ns(void);
+void qj_ac__timer_set(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer, uint64_t when_ns,
+                      void (*fire)(struct qj_ac_timer *timer));
+void qj_ac__timer_unset(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer);
+/* Fires what is due; returns whether anything was. */
+bool qj_ac__timers_fire(struct qj_ac_runtime *runtime);
+
+/* ---- poll.c ---- */
+/* Makes sure that somebody looks at timers, I/O and other threads while tasks run. */
+void qj_ac__poller_wanted(struct qj_ac_runtime *runtime);
+void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
+/* Moves what other threads have woken into the queue; returns whether there was anything. */
+bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
+void qj_ac__schedule_remote(struct qj_ac_task *task);
+
+#endif

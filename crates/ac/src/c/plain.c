@@ -1,0 +1,64 @@
+/* The inline functions as functions, for languages that cannot include a header. Adds nothing of its own, but for the
+ * three things Rust's scopes need: a task in a block that is not the innermost, a wake from anywhere, and a wait that
+ * another thread may end. */
+#include "internal.h"
+
+void qj_ac_plain_async_in(struct qj_ac_finish *block, void (*function)(void *), void *argument);
+void qj_ac_plain_finish_begin(struct qj_ac_finish *block);
+void qj_ac_plain_finish_begin_shielded(struct qj_ac_finish *block);
+void qj_ac_plain_finish_end(struct qj_ac_finish *block);
+int qj_ac_plain_yield(void);
+void qj_ac_plain_suspend(void);
+int qj_ac_plain_is_canceled(void);
+struct qj_ac_task *qj_ac_plain_current(void);
+void qj_ac_plain_name(const char *name);
+size_t qj_ac_plain_finish_bytes(void);
+int qj_ac_plain_expired(const struct qj_ac_finish *block);
+void qj_ac_plain_wake(struct qj_ac_task *task);
+void qj_ac_plain_wait_foreign(void);
+int qj_ac_plain_wait_foreign_x(void);
+
+void qj_ac_plain_async_in(struct qj_ac_finish *block, void (*function)(void *), void *argument) {
+    struct qj_ac_task *task = qj_ac__thread.current;
+    struct qj_ac_finish *innermost = task->finish;
+    task->finish = block;
+    qj_ac_async(function, argument);
+    task->finish = innermost;
+}
+void qj_ac_plain_finish_begin(struct qj_ac_finish *block) { qj_ac_finish_begin(block); }
+void qj_ac_plain_finish_begin_shielded(struct qj_ac_finish *block) { qj_ac_finish_begin_shielded(block); }
+void qj_ac_plain_finish_end(struct qj_ac_finish *block) { qj_ac_finish_end(block); }
+int qj_ac_plain_yield(void) { return qj_ac_yield(); }
+void qj_ac_plain_suspend(void) { qj_ac_suspend(); }
+int qj_ac_plain_is_canceled(void) { return qj_ac_is_canceled(); }
+struct qj_ac_task *qj_ac_plain_current(void) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    return qj_ac_current();
+}
+void qj_ac_plain_name(const char *name) { qj_ac_name(name); }
+size_t qj_ac_plain_finish_bytes(void) { return sizeof(struct qj_ac_finish); }
+int qj_ac_plain_expired(const struct qj_ac_finish *block) { return qj_ac_expired(block); }
+
+void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task); }
+
+void qj_ac_plain_wait_foreign(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    runtime->foreign_waits++;
+    qj_ac__poller_wanted(runtime);
+    qj_ac_suspend();
+    runtime->foreign_waits--;
+}
+
+static void stop_waiting(void *argument) {
+    struct qj_ac_task *task = argument;
+    /* Another thread may have woken it already. */
+    if (task->prev == NULL && task->sp != NULL) qj_ac_schedule_back(task);
+}
+
+int qj_ac_plain_wait_foreign_x(void) {
+    struct qj_ac_cancel_item item;
+    if (qj_ac_cancel_item_add(&item, stop_waiting, qj_ac__thread.current) != 0) return QJ_AC_CANCELED;
+    qj_ac_plain_wait_foreign();
+    qj_ac_cancel_item_remove(&item);
+    return qj_ac_is_canceled() ? QJ_AC_CANCELED : 0;
+}

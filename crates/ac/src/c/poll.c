@@ -1,0 +1,120 @@
+/* The poller: a task of the thread's own that looks at timers and other threads once per round of the dispatch
+ * queue, and sleeps when nothing else can run. It exists from the first timer or foreign wait on, and stands in the
+ * queue exactly while something is pending; an empty queue is therefore a deadlock. */
+#include "internal.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Rounds of a busy queue between two looks at the clock. */
+#define ROUNDS_PER_CLOCK 16
+
+/* No program's block: the poller is started at any time and never ends. */
+static __thread struct qj_ac_finish home;
+static __thread bool parked;
+
+static bool pending(const struct qj_ac_runtime *runtime) {
+    return runtime->timers != NULL || runtime->foreign_waits != 0;
+}
+
+/* Sleeps until another thread rings, at most `timeout_ns`. */
+static void sleep_on_doorbell(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
+    struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    syscall(SYS_futex, &runtime->doorbell, FUTEX_WAIT_PRIVATE, QJ_AC_SLEEPING, timeout_ns == UINT64_MAX ? NULL : &timeout,
+            NULL, 0);
+}
+
+static void sleep_until_something(struct qj_ac_runtime *runtime) {
+    uint64_t timeout_ns = UINT64_MAX;
+    if (runtime->timers != NULL) {
+        uint64_t now = qj_ac__now_ns();
+        if (runtime->timers->when_ns <= now) return;
+        timeout_ns = runtime->timers->when_ns - now;
+    }
+    /* Pairs with the exchange in `qj_ac__schedule_remote`: either the waker sees that we sleep, or we see its task. */
+    __atomic_store_n(&runtime->doorbell, QJ_AC_SLEEPING, __ATOMIC_SEQ_CST);
+    if (!qj_ac__remote_drain(runtime)) sleep_on_doorbell(runtime, timeout_ns);
+    __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
+}
+
+static void poller(void *argument) {
+    struct qj_ac_runtime *runtime = argument;
+    unsigned rounds = 0;
+    runtime->poller = runtime->current;
+    runtime->poller->name = "poller";
+    for (;;) {
+        bool idle = runtime->queue.next == &runtime->queue && runtime->current->parent_sp == NULL;
+        qj_ac__remote_drain(runtime);
+        if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
+        if (!pending(runtime)) {
+            parked = true;
+            qj_ac_suspend();
+            parked = false;
+        } else if (runtime->queue.next != &runtime->queue || runtime->current->parent_sp != NULL) {
+            qj_ac_yield();
+        } else {
+            sleep_until_something(runtime);
+        }
+    }
+}
+
+void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
+    if (runtime->poller == NULL) {
+        struct qj_ac_task *task = runtime->current;
+        struct qj_ac_finish *around = task->finish;
+        task->finish = &home;
+        qj_ac_async(poller, runtime);
+        task->finish = around;
+    } else if (parked && runtime->poller->prev == NULL) {
+        qj_ac_schedule_back(runtime->poller);
+    }
+}
+
+void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
+    if (runtime->poller != NULL && runtime->poller->prev != NULL) qj_ac__unlink(runtime->poller);
+    runtime->poller = NULL;
+    parked = false;
+    home.count = 0;
+}
+
+/* ---- other threads ---- */
+
+bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
+    if (QJ_AC_LIKELY(__atomic_load_n(&runtime->remote, __ATOMIC_RELAXED) == NULL)) return false;
+    /* Pairs with the release in `qj_ac__schedule_remote`: the links are written before the head is seen. */
+    struct qj_ac_task *newest = __atomic_exchange_n(&runtime->remote, NULL, __ATOMIC_ACQUIRE);
+    struct qj_ac_task *oldest = NULL;
+    while (newest != NULL) {
+        struct qj_ac_task *next = newest->remote_next;
+        newest->remote_next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    bool any = oldest != NULL;
+    while (oldest != NULL) {
+        struct qj_ac_task *next = oldest->remote_next;
+        /* Pairs with the exchange in `qj_ac__schedule_remote`: a wake that comes from here on is one of its own. */
+        __atomic_store_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
+        /* The waker may come twice, or before the task waits at all: only one that waits is made runnable. */
+        if (oldest->prev == NULL && oldest->sp != NULL) qj_ac__push_back(runtime, oldest);
+        oldest = next;
+    }
+    return any;
+}
+
+void qj_ac__schedule_remote(struct qj_ac_task *task) {
+    struct qj_ac_runtime *runtime = task->runtime;
+    /* Pairs with the store in `qj_ac__remote_drain`: a task stands in the list once. */
+    if (__atomic_exchange_n(&task->remote_pending, 1, __ATOMIC_SEQ_CST) != 0) return;
+    struct qj_ac_task *head = __atomic_load_n(&runtime->remote, __ATOMIC_RELAXED);
+    do {
+        task->remote_next = head;
+        /* Pairs with the acquire in `qj_ac__remote_drain`. */
+    } while (!__atomic_compare_exchange_n(&runtime->remote, &head, task, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    /* Pairs with the store in `sleep_until_something`. */
+    if (__atomic_exchange_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST) == QJ_AC_SLEEPING) {
+        syscall(SYS_futex, &runtime->doorbell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+}

@@ -1,0 +1,241 @@
+/* The pool of stacks: made in chunks, guarded, coloured, reused last in, first out; and the report of an overflow. Knows
+ * nothing of what runs on them.
+ *
+ * A chunk is one mapping of many stacks. The guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13),
+ * which costs no mapping each; where the kernel cannot, each guard is a mapping and the kernel's limit of mappings is
+ * the limit of tasks. */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+#define GUARD_BYTES ((size_t)4096)
+#define STACKS_FIRST 16
+#define STACKS_LAST 1024
+#define SIGNAL_STACK_BYTES ((size_t)65536)
+
+struct chunk {
+    struct chunk *next;
+    char *low;
+    size_t bytes;
+};
+
+/* One per thread; grows by chunks and shrinks only when the thread stops. */
+struct qj_ac_pool {
+    struct chunk *chunks;
+    char *fresh, *fresh_end;   /* stacks of the newest chunk that nobody has used */
+    size_t stack_bytes;        /* of one slot, guard included */
+    size_t stacks_next;        /* in the next chunk */
+    struct qj_ac_task *cold;   /* free stacks while a tool watches: the fast path must not see them */
+    void *signal_stack;
+};
+
+static struct qj_ac_options settings;
+static bool guard_by_mapping;
+
+void qj_ac_configure(const struct qj_ac_options *options) { settings = *options; }
+
+static size_t stack_bytes(void) {
+    size_t usable = settings.stack_bytes;
+    const char *text = getenv("QJ_AC_STACK_KIB");
+    if (text != NULL) {
+        char *end;
+        unsigned long kib = strtoul(text, &end, 10);
+        if (*end != '\0' || kib == 0 || kib > (1ul << 30)) {
+            qj_ac__die("QJ_AC_STACK_KIB is `%s`; it must be a number of KiB", text);
+        }
+        usable = kib * 1024;
+    }
+    if (usable == 0) usable = 60 * 1024;
+    usable = (usable + GUARD_BYTES - 1) & ~(GUARD_BYTES - 1);
+    if (usable < 2 * GUARD_BYTES) usable = 2 * GUARD_BYTES;
+    return usable + GUARD_BYTES;
+}
+
+static struct qj_ac_pool *pool_of(struct qj_ac_runtime *runtime) {
+    if (runtime->pool == NULL) {
+        struct qj_ac_pool *pool = calloc(1, sizeof *pool);
+        if (pool == NULL) qj_ac__die("out of memory for the pool of stacks");
+        pool->stack_bytes = stack_bytes();
+        pool->stacks_next = STACKS_FIRST;
+        const char *text = getenv("QJ_AC_GUARD");
+        if (text != NULL && strcmp(text, "mapping") == 0) guard_by_mapping = true;
+        runtime->pool = pool;
+    }
+    return runtime->pool;
+}
+
+static unsigned long limit_of_mappings(void) {
+    unsigned long limit = 0;
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+    if (file != NULL) {
+        if (fscanf(file, "%lu", &limit) != 1) limit = 0;
+        fclose(file);
+    }
+    return limit;
+}
+
+static void guard(struct qj_ac_runtime *runtime, char *page) {
+    if (!guard_by_mapping) {
+        if (madvise(page, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) return;
+        if (errno == EINVAL) {
+            guard_by_mapping = true;
+        } else {
+            qj_ac__die("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+        }
+    }
+    if (mprotect(page, GUARD_BYTES, PROT_NONE) == 0) return;
+    if (errno == ENOMEM) {
+        qj_ac__die("cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
+                   "sysctl -w vm.max_map_count=%llu",
+                   (unsigned long long)runtime->statistics.stacks, limit_of_mappings(),
+                   (unsigned long long)(4 * runtime->statistics.stacks + 65536));
+    }
+    qj_ac__die("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+}
+
+static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
+    size_t bytes = pool->stacks_next * pool->stack_bytes;
+    char *low = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct chunk *chunk = malloc(sizeof *chunk);
+    if (low == MAP_FAILED || chunk == NULL) {
+        int error = errno;
+        qj_ac__die("out of memory: no stack for another task, %llu are in use: %s",
+                   (unsigned long long)runtime->statistics.stacks, strerror(error));
+    }
+    /* A task touches a page or two; a huge page per stack would be the end of a million tasks. */
+    madvise(low, bytes, MADV_NOHUGEPAGE);
+    *chunk = (struct chunk){pool->chunks, low, bytes};
+    pool->chunks = chunk;
+    pool->fresh = low;
+    pool->fresh_end = low + bytes;
+    if (pool->stacks_next < STACKS_LAST) pool->stacks_next *= 2;
+}
+
+struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
+    struct qj_ac_pool *pool = pool_of(runtime);
+    struct qj_ac_task *task = pool->cold;
+    if (task != NULL) {
+        pool->cold = task->next;
+        return task;
+    }
+    if (settings.stacks_at_most != 0 && runtime->statistics.stacks >= settings.stacks_at_most) {
+        qj_ac__die("out of stacks: %zu tasks wait, and `stacks_at_most` allows no more", settings.stacks_at_most);
+    }
+    if (pool->fresh == pool->fresh_end) new_chunk(runtime, pool);
+    char *low = pool->fresh;
+    pool->fresh += pool->stack_bytes;
+    guard(runtime, low);
+    uint64_t number = ++runtime->statistics.stacks;
+    /* Tops at different places within their pages: else the same few cache sets would hold every task. */
+    char *high = low + pool->stack_bytes - 64 * (number % 16);
+    task = (struct qj_ac_task *)(high - sizeof *task);
+    task->runtime = runtime;
+    task->stack_low = low + GUARD_BYTES;
+    task->number = (uint32_t)number;
+    task->all_next = runtime->all;
+    runtime->all = task;
+    qj_ac__watch_stack(runtime, task);
+    return task;
+}
+
+void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    if (runtime->slow != 0) {
+        task->flags |= QJ_AC_TASK_POOLED;
+        task->next = runtime->pool->cold;
+        runtime->pool->cold = task;
+    } else {
+        task->next = runtime->spare;
+        runtime->spare = task;
+    }
+}
+
+void qj_ac__stacks_free(struct qj_ac_runtime *runtime) {
+    struct qj_ac_pool *pool = runtime->pool;
+    if (pool == NULL) return;
+    for (struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) qj_ac__watch_unstack(runtime, task);
+    for (struct chunk *chunk = pool->chunks, *next; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        munmap(chunk->low, chunk->bytes);
+        free(chunk);
+    }
+    if (pool->signal_stack != NULL) munmap(pool->signal_stack, SIGNAL_STACK_BYTES);
+    free(pool);
+    runtime->pool = NULL;
+    runtime->all = NULL;
+    runtime->spare = NULL;
+}
+
+/* ---- overflow ---- */
+
+static struct sigaction before_us;
+static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
+
+static void report_overflow(const struct qj_ac_task *task, const struct qj_ac_pool *pool, const void *where) {
+    Dl_info symbol;
+    const char *function = where != NULL && dladdr(where, &symbol) != 0 && symbol.dli_sname != NULL ? symbol.dli_sname
+                                                                                                    : "a function";
+    qj_ac__die("stack overflow in task %u (%s), in %s at %p: its stack has %zu KiB; raise `stack_bytes` or "
+               "QJ_AC_STACK_KIB",
+               task->number, task->name != NULL ? task->name : "without a name", function, where,
+               (pool->stack_bytes - GUARD_BYTES) / 1024);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    const char *address = info->si_addr;
+    const void *where = NULL;
+#if defined(__x86_64__)
+    where = (const void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    where = (const void *)((ucontext_t *)context)->uc_mcontext.pc;
+#else
+    (void)context;
+#endif
+    for (const struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
+        if (address >= task->stack_low - GUARD_BYTES && address < task->stack_low) {
+            report_overflow(task, runtime->pool, where);
+        }
+    }
+    /* Not ours: as if we had never been here. The fault happens again when we return. */
+    sigaction(signal, &before_us, NULL);
+}
+
+static void install_handler(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, &before_us);
+}
+
+void qj_ac__watch_overflow(struct qj_ac_runtime *runtime) {
+    struct qj_ac_pool *pool = pool_of(runtime);
+    stack_t old;
+    if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
+        void *memory =
+            mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) qj_ac__die("out of memory for the stack that reports overflows");
+        stack_t stack = {.ss_sp = memory, .ss_flags = 0, .ss_size = SIGNAL_STACK_BYTES};
+        sigaltstack(&stack, NULL);
+        pool->signal_stack = memory;
+    }
+    pthread_once(&handler_once, install_handler);
+}
+
+void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
+    if (runtime->pool != NULL && runtime->pool->signal_stack != NULL) {
+        stack_t off = {.ss_sp = NULL, .ss_flags = SS_DISABLE, .ss_size = 0};
+        sigaltstack(&off, NULL);
+    }
+}

@@ -1,0 +1,221 @@
+/* Semaphores, locks, condition variables, event counts: each a line of waiters and a rule for who goes next. A waiter is
+ * handed what it waited for before it runs, so that nobody can overtake it. */
+#include "internal.h"
+
+/* On the stack of the task that waits. */
+struct qj_ac_waiter {
+    struct qj_ac_waiter *next, *prev;
+    struct qj_ac_line *line; /* null once it has left */
+    struct qj_ac_task *task;
+    uint64_t value;          /* what an event count must reach */
+    int result;
+};
+
+static void join_line(struct qj_ac_line *line, struct qj_ac_waiter *waiter) {
+    waiter->line = line;
+    waiter->task = qj_ac__thread.current;
+    waiter->result = 0;
+    waiter->next = NULL;
+    waiter->prev = line->last;
+    if (line->last != NULL) {
+        line->last->next = waiter;
+    } else {
+        line->first = waiter;
+    }
+    line->last = waiter;
+}
+
+static void leave_line(struct qj_ac_waiter *waiter) {
+    struct qj_ac_line *line = waiter->line;
+    if (waiter->prev != NULL) {
+        waiter->prev->next = waiter->next;
+    } else {
+        line->first = waiter->next;
+    }
+    if (waiter->next != NULL) {
+        waiter->next->prev = waiter->prev;
+    } else {
+        line->last = waiter->prev;
+    }
+    waiter->line = NULL;
+}
+
+/* The first in line runs soon, with `result`. */
+static struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
+    waiter->result = result;
+    leave_line(waiter);
+    qj_ac_schedule_back(waiter->task);
+    return waiter->task;
+}
+
+/* One that was woken and has not run yet keeps what it was given. */
+static void abandon(void *argument) {
+    struct qj_ac_waiter *waiter = argument;
+    if (waiter->line != NULL) wake(waiter, QJ_AC_CANCELED);
+}
+
+enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
+
+/* Waits in line. Returns what `wake` was given. */
+static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
+    struct qj_ac_waiter waiter;
+    waiter.value = value;
+    if (manner == UNTIL_WOKEN) {
+        join_line(line, &waiter);
+        qj_ac_suspend();
+        return waiter.result;
+    }
+    struct qj_ac_cancel_item item;
+    if (qj_ac_cancel_item_add(&item, abandon, &waiter) != 0) return QJ_AC_CANCELED;
+    join_line(line, &waiter);
+    qj_ac_suspend();
+    qj_ac_cancel_item_remove(&item);
+    return waiter.result;
+}
+
+static void started(void) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+}
+
+/* ---- semaphores ---- */
+
+void qj_ac_semaphore_init(struct qj_ac_semaphore *semaphore, long value) {
+    *semaphore = (struct qj_ac_semaphore){value, {NULL, NULL}};
+}
+
+static int semaphore_p(struct qj_ac_semaphore *semaphore, enum manner manner) {
+    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+    if (semaphore->value > 0) {
+        semaphore->value--;
+        return 0;
+    }
+    started();
+    return wait_in_line(&semaphore->line, 0, manner);
+}
+
+void qj_ac_semaphore_p(struct qj_ac_semaphore *semaphore) { semaphore_p(semaphore, UNTIL_WOKEN); }
+int qj_ac_semaphore_p_x(struct qj_ac_semaphore *semaphore) { return semaphore_p(semaphore, UNTIL_CANCELED); }
+
+void qj_ac_semaphore_v(struct qj_ac_semaphore *semaphore) {
+    if (semaphore->line.first != NULL) {
+        wake(semaphore->line.first, 0);
+    } else {
+        semaphore->value++;
+    }
+}
+
+/* ---- locks ---- */
+
+void qj_ac_lock_init(struct qj_ac_lock *lock) { *lock = (struct qj_ac_lock){NULL, {NULL, NULL}}; }
+
+static int lock_acquire(struct qj_ac_lock *lock, enum manner manner) {
+    started();
+    struct qj_ac_task *task = qj_ac__thread.current;
+    if (lock->owner == task) qj_ac__die("a task acquires a lock that it holds already");
+    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+    if (lock->owner == NULL) {
+        lock->owner = task;
+        return 0;
+    }
+    return wait_in_line(&lock->line, 0, manner);
+}
+
+void qj_ac_lock_acquire(struct qj_ac_lock *lock) { lock_acquire(lock, UNTIL_WOKEN); }
+int qj_ac_lock_acquire_x(struct qj_ac_lock *lock) { return lock_acquire(lock, UNTIL_CANCELED); }
+
+void qj_ac_lock_release(struct qj_ac_lock *lock) {
+    if (lock->owner != qj_ac__thread.current) qj_ac__die("a task releases a lock that it does not hold");
+    lock->owner = lock->line.first != NULL ? wake(lock->line.first, 0) : NULL;
+}
+
+/* ---- condition variables ---- */
+
+void qj_ac_condition_init(struct qj_ac_condition *condition) { condition->line = (struct qj_ac_line){NULL, NULL}; }
+
+static int condition_wait(struct qj_ac_condition *condition, struct qj_ac_lock *lock, enum manner manner) {
+    if (lock->owner != qj_ac__thread.current) qj_ac__die("a task waits for a condition without holding its lock");
+    qj_ac_lock_release(lock);
+    int result = wait_in_line(&condition->line, 0, manner);
+    qj_ac_lock_acquire(lock);
+    return result;
+}
+
+void qj_ac_condition_wait(struct qj_ac_condition *condition, struct qj_ac_lock *lock) {
+    condition_wait(condition, lock, UNTIL_WOKEN);
+}
+int qj_ac_condition_wait_x(struct qj_ac_condition *condition, struct qj_ac_lock *lock) {
+    return condition_wait(condition, lock, UNTIL_CANCELED);
+}
+
+void qj_ac_condition_signal(struct qj_ac_condition *condition) {
+    if (condition->line.first != NULL) wake(condition->line.first, 0);
+}
+
+void qj_ac_condition_broadcast(struct qj_ac_condition *condition) {
+    while (condition->line.first != NULL) wake(condition->line.first, 0);
+}
+
+/* ---- event counts ---- */
+
+void qj_ac_eventcount_init(struct qj_ac_eventcount *count) {
+    *count = (struct qj_ac_eventcount){0, {NULL, NULL}};
+}
+
+static int eventcount_await(struct qj_ac_eventcount *count, uint64_t value, enum manner manner) {
+    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+    if (count->value >= value) return 0;
+    started();
+    return wait_in_line(&count->line, value, manner);
+}
+
+void qj_ac_eventcount_await(struct qj_ac_eventcount *count, uint64_t value) {
+    eventcount_await(count, value, UNTIL_WOKEN);
+}
+int qj_ac_eventcount_await_x(struct qj_ac_eventcount *count, uint64_t value) {
+    return eventcount_await(count, value, UNTIL_CANCELED);
+}
+
+void qj_ac_eventcount_advance(struct qj_ac_eventcount *count, uint64_t by) {
+    if (by > UINT64_MAX - count->value) qj_ac__die("an event count ran over its last value");
+    count->value += by;
+    for (struct qj_ac_waiter *waiter = count->line.first, *next; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (waiter->value <= count->value) wake(waiter, 0);
+    }
+}
+
+/* ---- sleep ---- */
+
+struct sleeper {
+    struct qj_ac_timer timer;
+    struct qj_ac_task *task;
+    int result;
+};
+
+static void sleeper_fire(struct qj_ac_timer *timer) {
+    struct sleeper *sleeper = (struct sleeper *)((char *)timer - offsetof(struct sleeper, timer));
+    qj_ac_schedule_back(sleeper->task);
+}
+
+static void sleeper_abandon(void *argument) {
+    struct sleeper *sleeper = argument;
+    if (sleeper->timer.prev == NULL) return; /* it has fired */
+    qj_ac__timer_unset(&qj_ac__thread, &sleeper->timer);
+    sleeper->result = QJ_AC_CANCELED;
+    qj_ac_schedule_back(sleeper->task);
+}
+
+int qj_ac_sleep(uint64_t ns) {
+    started();
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct sleeper sleeper;
+    sleeper.task = runtime->current;
+    sleeper.result = 0;
+    struct qj_ac_cancel_item item;
+    if (qj_ac_cancel_item_add(&item, sleeper_abandon, &sleeper) != 0) return QJ_AC_CANCELED;
+    uint64_t now = qj_ac__now_ns();
+    qj_ac__timer_set(runtime, &sleeper.timer, ns > UINT64_MAX - now ? UINT64_MAX : now + ns, sleeper_fire);
+    qj_ac_suspend();
+    qj_ac_cancel_item_remove(&item);
+    return sleeper.result;
+}

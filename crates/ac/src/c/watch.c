@@ -1,0 +1,164 @@
+/* Tools that must hear of every stack and every switch: valgrind, AddressSanitizer, ThreadSanitizer, and the trace that
+ * QJ_AC_TRACE asks for. The sanitizers are found at run time by their weak symbols, so that one library serves programs
+ * built with and without them. Decides nothing. */
+#include "internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((weak)) void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+__attribute__((weak)) void __sanitizer_finish_switch_fiber(void *saved, const void **bottom, size_t *size);
+__attribute__((weak)) void *__tsan_get_current_fiber(void);
+__attribute__((weak)) void *__tsan_create_fiber(unsigned flags);
+__attribute__((weak)) void __tsan_destroy_fiber(void *fiber);
+__attribute__((weak)) void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+
+/* ---- valgrind: its client requests are instruction sequences that do nothing elsewhere ---- */
+
+#if defined(__x86_64__)
+static uintptr_t valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b, uintptr_t c) {
+    volatile uintptr_t arguments[6] = {request, a, b, c, 0, 0};
+    uintptr_t result = 0;
+    __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+                     : "+d"(result)
+                     : "a"(arguments)
+                     : "cc", "memory");
+    return result;
+}
+#else
+static uintptr_t valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b, uintptr_t c) {
+    (void)request, (void)a, (void)b, (void)c;
+    return 0;
+}
+#endif
+#define VALGRIND_RUNNING 0x1001
+#define VALGRIND_STACK_REGISTER 0x1501
+#define MEMCHECK_GET_VBITS (0x4d430000u + 8) /* answers only under memcheck */
+
+static bool under_valgrind(void) {
+    static int answer = -1;
+    if (answer < 0) answer = valgrind_request(VALGRIND_RUNNING, 0, 0, 0) != 0;
+    return answer != 0;
+}
+
+/* The tool that follows every byte takes our step up the stack and down again (`qj_ac__base`) for a loss of what lies
+ * between; the others count instructions, and must see the usual path. */
+static bool under_memcheck(void) {
+    char byte = 0, bits = 0;
+    return valgrind_request(MEMCHECK_GET_VBITS, (uintptr_t)&byte, (uintptr_t)&bits, 1) == 1;
+}
+
+static char *stack_high(const struct qj_ac_task *task) { return (char *)task + sizeof *task; }
+
+void qj_ac__watch_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    if (under_valgrind()) {
+        valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)task->stack_low, (uintptr_t)stack_high(task) - 1,
+                         0);
+    }
+    if (runtime->slow & QJ_AC_SLOW_TSAN) task->sanitizer = __tsan_create_fiber(0);
+}
+
+void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    if (runtime->slow & QJ_AC_SLOW_TSAN) __tsan_destroy_fiber(task->sanitizer);
+}
+
+/* ---- the trace: Chrome's JSON array of events, which Perfetto reads ---- */
+
+static FILE *trace;
+static pthread_once_t trace_once = PTHREAD_ONCE_INIT;
+
+static void trace_close(void) {
+    fputs("\n]\n", trace);
+    fclose(trace);
+}
+
+static void trace_open(void) {
+    const char *path = getenv("QJ_AC_TRACE");
+    if (path == NULL || *path == '\0') return;
+    trace = fopen(path, "we");
+    if (trace == NULL) qj_ac__die("QJ_AC_TRACE: cannot write `%s`: %s", path, strerror(errno));
+    fprintf(trace, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac\"}}", getpid());
+    atexit(trace_close);
+}
+
+/* One line per task: a slice for each stretch it runs. */
+static void trace_event(const struct qj_ac_task *task, char phase) {
+    uint64_t now = qj_ac__now_ns();
+    char name[64];
+    if (task->name != NULL) {
+        /* Names are the program's; the quotes and backslashes in them are not JSON. */
+        size_t length = 0;
+        for (const char *c = task->name; *c != '\0' && length < sizeof name - 1; c++) {
+            if (*c != '"' && *c != '\\' && (unsigned char)*c >= ' ') name[length++] = *c;
+        }
+        name[length] = '\0';
+    } else {
+        snprintf(name, sizeof name, "task %u", task->number);
+    }
+    fprintf(trace, ",\n{\"name\":\"%s\",\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%llu.%03u}", name, phase, getpid(),
+            task->number, (unsigned long long)(now / 1000), (unsigned)(now % 1000));
+}
+
+/* ---- all together ---- */
+
+uintptr_t qj_ac__watchers(void) {
+    pthread_once(&trace_once, trace_open);
+    uintptr_t watchers = 0;
+    if (trace != NULL) watchers |= QJ_AC_SLOW_TRACE;
+    if (__sanitizer_start_switch_fiber != NULL) watchers |= QJ_AC_SLOW_ASAN;
+    if (__tsan_create_fiber != NULL) watchers |= QJ_AC_SLOW_TSAN;
+    if (under_memcheck()) watchers |= QJ_AC_SLOW_MEMCHECK;
+    return watchers;
+}
+
+void qj_ac__watch_root(struct qj_ac_runtime *runtime) {
+    if (runtime->slow & QJ_AC_SLOW_TSAN) runtime->root.sanitizer = __tsan_get_current_fiber();
+    if (runtime->slow & QJ_AC_SLOW_TRACE) trace_event(&runtime->root, 'B');
+}
+
+void qj_ac__watch_stop(struct qj_ac_runtime *runtime) {
+    if (runtime->slow & QJ_AC_SLOW_TRACE) trace_event(&runtime->root, 'E');
+}
+
+static void bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size) {
+    if (task != &runtime->root) {
+        *low = task->stack_low;
+        *size = (size_t)(stack_high(task) - task->stack_low);
+        return;
+    }
+    static __thread void *root_low;
+    static __thread size_t root_size;
+    if (root_low == NULL) {
+        pthread_attr_t attributes;
+        if (pthread_getattr_np(pthread_self(), &attributes) != 0) qj_ac__die("cannot ask for the thread's stack");
+        pthread_attr_getstack(&attributes, &root_low, &root_size);
+        pthread_attr_destroy(&attributes);
+    }
+    *low = root_low;
+    *size = root_size;
+}
+
+void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends) {
+    if (runtime->slow & QJ_AC_SLOW_TRACE) {
+        trace_event(from, 'E');
+        trace_event(to, 'B');
+    }
+    if (runtime->slow & QJ_AC_SLOW_ASAN) {
+        void *low;
+        size_t size;
+        bounds(runtime, to, &low, &size);
+        from->sanitizer = NULL;
+        __sanitizer_start_switch_fiber(ends ? NULL : &from->sanitizer, low, size);
+    }
+    if (runtime->slow & QJ_AC_SLOW_TSAN) __tsan_switch_to_fiber(to->sanitizer, 0);
+}
+
+void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now) {
+    if (runtime->slow & QJ_AC_SLOW_ASAN) {
+        __sanitizer_finish_switch_fiber(now->sanitizer, NULL, NULL);
+        now->sanitizer = NULL;
+    }
+}

@@ -1,0 +1,252 @@
+//! Scopes: finish blocks that Rust's borrow checker understands. A scope always joins its tasks, however it is left, so
+//! a task may borrow whatever outlives the scope.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::c_void;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::ptr;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::sys;
+
+/// Why a wait ended early: the scope around it, or one further out, was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Canceled;
+
+impl fmt::Display for Canceled {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the scope was cancelled")
+    }
+}
+
+impl std::error::Error for Canceled {}
+
+/// Turns what the C functions return into a result; they know no other failure here.
+fn verdict(code: i32) -> Result<(), Canceled> {
+    if code == 0 { Ok(()) } else { Err(Canceled) }
+}
+
+type Panic = Box<dyn Any + Send>;
+
+/// A block of tasks; made by [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    block: UnsafeCell<sys::RawBlock>,
+    /// The first panic of a task whose handle nobody joined.
+    panic: RefCell<Option<Panic>>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+    /// Tasks belong to their thread.
+    not_send: PhantomData<*mut ()>,
+}
+
+/// Runs `body` and waits for every task that was spawned in its scope. When the body panics the scope is cancelled
+/// first. A panic of a task that nobody joined is thrown again here.
+pub fn scope<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    run(body, sys::qj_ac_plain_finish_begin)
+}
+
+/// A scope that cancellations from outside do not reach: for work that must be done to its end.
+pub fn shield<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    run(body, sys::qj_ac_plain_finish_begin_shielded)
+}
+
+fn run<'env, F, T>(body: F, begin: unsafe extern "C" fn(*mut sys::RawBlock)) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let scope = Scope {
+        block: UnsafeCell::new(sys::RawBlock::closed()),
+        panic: RefCell::new(None),
+        scope: PhantomData,
+        env: PhantomData,
+        not_send: PhantomData,
+    };
+    // SAFETY: the block stays where it is until `finish_end` below, which is reached on every path: the body's panics
+    // are caught, and nothing else runs in between.
+    unsafe { begin(scope.block.get()) };
+    let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    if result.is_err() {
+        scope.cancel();
+    }
+    // SAFETY: begun above by this task; bodies close the blocks they open, so it is the innermost.
+    unsafe { sys::qj_ac_plain_finish_end(scope.block.get()) };
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(value) => match scope.panic.take() {
+            Some(panic) => resume_unwind(panic),
+            None => value,
+        },
+    }
+}
+
+/// What a task and its handle share.
+struct Packet<T> {
+    result: Cell<Option<Result<T, Panic>>>,
+    ended: Cell<bool>,
+    joiner: Cell<Option<*mut sys::RawTask>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// The closure on its way to the task's stack.
+struct Start<'scope, 'env, F, T> {
+    function: F,
+    packet: Rc<Packet<T>>,
+    scope: &'scope Scope<'scope, 'env>,
+}
+
+extern "C-unwind" fn base<'scope, F, T>(start: *mut c_void)
+where
+    F: FnOnce() -> T + 'scope,
+{
+    // SAFETY: `spawn` passes a `Start` of these types, forgets it, and does not go on before this line has run.
+    let Start { function, packet, scope } = unsafe { ptr::read(start.cast::<Start<'scope, '_, F, T>>()) };
+    let result = catch_unwind(AssertUnwindSafe(function));
+    packet.ended.set(true);
+    match result {
+        // The handle is gone: nobody will ask.
+        Err(panic) if Rc::strong_count(&packet) == 1 => {
+            scope.panic.borrow_mut().get_or_insert(panic);
+        }
+        result => packet.result.set(Some(result)),
+    }
+    if let Some(joiner) = packet.joiner.take() {
+        // SAFETY: the joiner is suspended in `Task::join` and leaves only when it is scheduled here.
+        unsafe { sys::qj_ac_schedule_back(joiner) };
+    }
+    let waker = packet.waker.take();
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Runs `function` as a task of this scope: at once, until it first waits. The scope keeps a panic whose handle was
+    /// dropped, and throws it at its end.
+    pub fn spawn<F, T>(&'scope self, function: F) -> Task<'scope, T>
+    where
+        F: FnOnce() -> T + 'scope,
+        T: 'scope,
+    {
+        let packet = Rc::new(Packet {
+            result: Cell::new(None),
+            ended: Cell::new(false),
+            joiner: Cell::new(None),
+            waker: RefCell::new(None),
+        });
+        let mut start = std::mem::ManuallyDrop::new(Start { function, packet: Rc::clone(&packet), scope: self });
+        let argument: *mut Start<'scope, 'env, F, T> = &mut *start;
+        // SAFETY: 1. the block is open: `'scope` ends before `run` closes it. 2. `base` moves the start out before it
+        // can wait, and it never unwinds. 3. What the closure borrows outlives `'scope`.
+        unsafe { sys::qj_ac_plain_async_in(self.block.get(), base::<F, T>, argument.cast()) };
+        Task { packet, scope: &self.panic }
+    }
+
+    /// Asks every task of the scope, and of scopes below it that are no shields, to end soon: waits return
+    /// [`Canceled`], now and from now on. Nothing is killed.
+    pub fn cancel(&self) {
+        // SAFETY: a `&Scope` exists only while its block is open.
+        unsafe { sys::qj_ac_cancel(self.block.get()) };
+    }
+
+    /// Cancels the scope after a time unless it has ended. A second call replaces the first.
+    pub fn deadline(&self, after: Duration) {
+        // SAFETY: a `&Scope` exists only while its block is open.
+        unsafe { sys::qj_ac_deadline(self.block.get(), nanoseconds(after)) };
+    }
+
+    /// Whether it was the deadline that cancelled the scope.
+    pub fn expired(&self) -> bool {
+        // SAFETY: a `&Scope` exists only while its block is open.
+        unsafe { sys::qj_ac_plain_expired(self.block.get()) != 0 }
+    }
+}
+
+/// A spawned task. Dropping it detaches nothing: the scope waits all the same. As a future it yields what
+/// [`Task::join`] returns.
+pub struct Task<'scope, T> {
+    packet: Rc<Packet<T>>,
+    scope: &'scope RefCell<Option<Panic>>,
+}
+
+impl<T> Task<'_, T> {
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        self.packet.ended.get()
+    }
+
+    /// Waits for the task. The error is what it panicked with.
+    ///
+    /// # Errors
+    /// When the task panicked.
+    pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+        while !self.packet.ended.get() {
+            // SAFETY: the function has no preconditions.
+            self.packet.joiner.set(Some(unsafe { sys::qj_ac_plain_current() }));
+            // SAFETY: this code runs in the task that is suspended; the base of the joined one schedules it.
+            unsafe { sys::qj_ac_plain_suspend() };
+        }
+        self.packet.result.take().expect("a task that has ended left a result, and only `join` takes it")
+    }
+}
+
+impl<T> Drop for Task<'_, T> {
+    fn drop(&mut self) {
+        if let Some(Err(panic)) = self.packet.result.take() {
+            self.scope.borrow_mut().get_or_insert(panic);
+        }
+    }
+}
+
+impl<T> Future for Task<'_, T> {
+    type Output = Result<T, Box<dyn Any + Send>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.packet.ended.get() {
+            Poll::Ready(self.packet.result.take().expect("a future is not polled again when it was ready"))
+        } else {
+            self.packet.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        }
+    }
+}
+
+/// Lets every other runnable task of the thread go first.
+///
+/// # Errors
+/// When the scope around is cancelled.
+pub fn yield_now() -> Result<(), Canceled> {
+    // SAFETY: the function has no preconditions.
+    verdict(unsafe { sys::qj_ac_plain_yield() })
+}
+
+/// Waits; other tasks run.
+///
+/// # Errors
+/// As soon as the scope around is cancelled.
+pub fn sleep(duration: Duration) -> Result<(), Canceled> {
+    // SAFETY: the function has no preconditions.
+    verdict(unsafe { sys::qj_ac_sleep(nanoseconds(duration)) })
+}
+
+/// Whether the scope around, or one further out up to the next shield, is cancelled.
+pub fn is_canceled() -> bool {
+    // SAFETY: the function has no preconditions.
+    unsafe { sys::qj_ac_plain_is_canceled() != 0 }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,168 @@
+/* The order of everything: Figure 1 of the paper, eager and lazy, yields by name and by number, cancellation. */
+#include <quaject/ac.h>
+#include <stdio.h>
+
+static void say(const char *text) { printf("%s ", text); }
+static void line(const char *title) { printf("\n%s: ", title); }
+
+static void something(void *a) { (void)a, say("[1"), qj_ac_yield(), say("1]"); }
+static void something_else(void *a) { (void)a, say("2"); }
+
+static struct qj_ac_task *saved;
+static void waits(void *a) { (void)a, say("[w"), saved = qj_ac_current(), qj_ac_suspend(), say("w]"); }
+static void yields_to_saved(void *a) { (void)a, say("[y"), qj_ac_yield_to(saved), say("y]"); }
+static void yields_to_root(void *root) {
+    say("[r");
+    printf("%d ", qj_ac_yield_to(root));
+    say("r]");
+}
+static void spawns_yielder_to_root(void *root) {
+    say("[s");
+    qj_ac_async(yields_to_root, root);
+    say("s]");
+}
+
+static uint32_t number_a, number_b;
+static void by_number_a(void *a) {
+    (void)a, number_a = qj_ac_id_create();
+    qj_ac_yield_and_save_nodispatch(number_a);
+    for (int i = 0; i < 2; i++) say("a"), qj_ac_yield_to_id_and_save_nodispatch(number_b, number_a);
+    say("a."), qj_ac_schedule(qj_ac_id_task(number_b)), qj_ac_id_remove(number_a);
+}
+static void by_number_b(void *a) {
+    (void)a, number_b = qj_ac_id_create();
+    qj_ac_yield();
+    for (int i = 0; i < 2; i++) say("b"), qj_ac_yield_to_id_and_save_nodispatch(number_a, number_b);
+    qj_ac_yield_to_id_and_save_nodispatch(number_a, number_b);
+    say("b."), qj_ac_id_remove(number_b);
+}
+static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr_t)id), say("v]"); }
+
+static struct qj_ac_semaphore never;
+static void waits_for_ever(const char *name) {
+    int result = qj_ac_semaphore_p_x(&never);
+    printf("%s%s ", name, result == QJ_AC_CANCELED ? "!" : "?");
+}
+static void inner_block(const char *first, const char *second) {
+    DO_FINISH({
+        ASYNC_CALL(waits_for_ever, first);
+        ASYNC_CALL(waits_for_ever, second);
+    });
+    say("inner");
+}
+static void shielded(void) {
+    DO_FINISH_NX({
+        printf("%d ", qj_ac_yield());
+        printf("%d ", qj_ac_is_canceled());
+    });
+    printf("%d ", qj_ac_is_canceled() != 0);
+}
+static void told(void *name) { printf("%s ", (const char *)name); }
+
+int main(void) {
+    line("lazy");
+    DO_FINISH({
+        qj_ac_async(something, NULL);
+        say("parent");
+        qj_ac_async(something_else, NULL);
+        say("end");
+    });
+    line("eager");
+    DO_FINISH({
+        qj_ac_async_eager(something, NULL);
+        say("parent");
+        qj_ac_async_eager(something_else, NULL);
+        say("end");
+    });
+    line("yield to a task that waits");
+    DO_FINISH({
+        qj_ac_async(waits, NULL);
+        qj_ac_async(yields_to_saved, NULL);
+        say("end");
+    });
+    line("yield to one in the queue");
+    DO_FINISH({
+        qj_ac_async(something, NULL);
+        qj_ac_async(something, NULL);
+        struct qj_ac_task *second = qj_ac__thread.queue.prev;
+        qj_ac_yield_to(second);
+        say("end");
+    });
+    line("yield to the parent's parent");
+    DO_FINISH({
+        qj_ac_async(spawns_yielder_to_root, qj_ac_current());
+        say("end");
+    });
+    line("yield to nobody");
+    DO_FINISH({
+        printf("%d %d %d ", qj_ac_yield_to(qj_ac_current()), qj_ac_yield_to_id(77), qj_ac_yield_and_save(77));
+    });
+    line("numbers");
+    DO_FINISH({
+        qj_ac_async(by_number_a, NULL);
+        qj_ac_async(by_number_b, NULL);
+    });
+    line("numbers in the queue");
+    uint32_t v = qj_ac_id_create();
+    DO_FINISH({
+        qj_ac_async(saves, (void *)(uintptr_t)v);
+        printf("%d ", qj_ac_id_task(v) != NULL);
+        printf("%d ", qj_ac_yield_to_id(v));
+        printf("%d %d ", qj_ac_id_task(v) != NULL, qj_ac_yield_to_id(v));
+    });
+    qj_ac_id_remove(v);
+    printf("%d ", qj_ac_id_remove(v));
+
+    line("cancel, innermost blocks first, newest first");
+    DO_FINISH_(all, {
+        ASYNC_CALL(waits_for_ever, "a");
+        ASYNC_CALL(waits_for_ever, "b");
+        ASYNC_CALL(inner_block, "c", "d");
+        CANCEL(all);
+        printf("now:%d late:", qj_ac_is_canceled());
+        ASYNC_CALL(waits_for_ever, "e");
+    });
+    printf("after:%d ", qj_ac_is_canceled());
+    line("items, newest first; an item taken back is not told");
+    DO_FINISH_(all, {
+        struct qj_ac_cancel_item one, two, three;
+        qj_ac_cancel_item_add(&one, told, "one");
+        qj_ac_cancel_item_add(&two, told, "two");
+        qj_ac_cancel_item_add(&three, told, "three");
+        qj_ac_cancel_item_remove(&two);
+        CANCEL(all);
+        printf("%d%d%d ", one.ran, two.ran, three.ran);
+    });
+    line("only the named block");
+    DO_FINISH_(outer, {
+        DO_FINISH_(inner, {
+            ASYNC_CALL(waits_for_ever, "x");
+            CANCEL(inner);
+        });
+        printf("outer:%d ", qj_ac_is_canceled());
+        CANCEL(outer);
+        printf("outer:%d ", qj_ac_is_canceled());
+    });
+    line("a shield");
+    DO_FINISH_(outer, {
+        CANCEL(outer);
+        ASYNC_CALL(shielded);
+    });
+    line("deadline");
+    struct qj_ac_finish block;
+    qj_ac_finish_begin(&block);
+    qj_ac_deadline(&block, 1000000);
+    ASYNC_CALL(waits_for_ever, "z");
+    qj_ac_finish_end(&block);
+    printf("%d ", qj_ac_expired(&block));
+    DO_FINISH_(quick, { qj_ac_deadline(quick, 3600000000000u); });
+    line("sleep");
+    DO_FINISH_(quick, {
+        printf("%d ", qj_ac_sleep(1000));
+        qj_ac_deadline(quick, 1000000);
+        printf("%d ", qj_ac_sleep(3600000000000u) == QJ_AC_CANCELED);
+    });
+    printf("\n");
+    qj_ac_stop();
+    return 0;
+}

@@ -1,0 +1,63 @@
+//! The same programs on other machines under qemu-user, and under valgrind and the sanitizers.
+
+use std::path::Path;
+
+use crate::build::Program;
+use quaject_test_support::{quick_run, tool};
+
+/// Compiler, qemu, machine, where its libraries are.
+const MACHINES: &[(&str, &str, &str, &str)] = &[
+    ("aarch64-linux-gnu-gcc-12", "qemu-aarch64", "aarch64", "/usr/aarch64-linux-gnu"),
+    ("riscv64-linux-gnu-gcc-12", "qemu-riscv64", "riscv64", "/usr/riscv64-linux-gnu"),
+];
+
+#[test]
+fn other_machines_print_the_same() {
+    if quick_run("programs under qemu-user") {
+        return;
+    }
+    for (compiler, qemu, machine, libraries) in MACHINES {
+        if tool(&[qemu]).is_none() || !Path::new(libraries).exists() {
+            continue;
+        }
+        for name in ["nest", "order", "sync", "figure1", "section53"] {
+            let program = Program::new(compiler, name).flags(&["-O2"]).with_sources(machine);
+            program.under(&[qemu, "-L", libraries]).check();
+        }
+        let flags = ["-O2", "-rdynamic", "-fno-optimize-sibling-calls"];
+        let program = Program::new(compiler, "backtrace").flags(&flags).with_sources(machine);
+        program.under(&[qemu, "-L", libraries]).check();
+    }
+}
+
+/// Stacks are announced to valgrind: no error where there is none.
+#[test]
+fn valgrind_sees_the_stacks() {
+    if quick_run("programs under valgrind") || tool(&["valgrind"]).is_none() {
+        return;
+    }
+    for name in ["order", "sync", "section53"] {
+        let program = Program::new("gcc", name).flags(&["-O1"]);
+        program.under(&["valgrind", "--quiet", "--error-exitcode=9", "--exit-on-first-error=yes"]).check();
+    }
+}
+
+/// The archive is not instrumented; it finds the sanitizers at run time.
+#[test]
+fn sanitizers_follow_the_switches() {
+    if quick_run("programs under sanitizers") {
+        return;
+    }
+    for compiler in ["gcc", "clang"] {
+        let blocks: &[&str] = if compiler == "clang" { &["-fblocks"] } else { &[] };
+        for sanitizer in ["-fsanitize=address,undefined", "-fsanitize=thread"] {
+            // ThreadSanitizer has room for 8128 fibers; the nest is larger.
+            let names = ["order", "sync", "figure1", "section53", "nest"];
+            for name in &names[..if sanitizer == "-fsanitize=thread" { 4 } else { 5 }] {
+                let flags = ["-O1", sanitizer, "-fno-sanitize-recover=all"];
+                let program = Program::new(compiler, name).flags(&flags).flags(blocks);
+                program.environment("ASAN_OPTIONS", "detect_stack_use_after_return=1").check();
+            }
+        }
+    }
+}

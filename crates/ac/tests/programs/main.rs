@@ -1,0 +1,139 @@
+//! The C and C++ programs of tests/c, compiled as users compile them, with their expected output beside them; the
+//! mistakes and their messages; what the objects may not ask for; what the tools say. Each test is a table.
+
+mod budgets;
+mod build;
+mod machines;
+mod mistakes;
+
+use build::{Program, library, run};
+use quaject_test_support::{Effort, tool};
+
+const C: &[&str] = &["nest", "order", "sync", "figure1", "section53"];
+const LEVELS: &[&str] = &["-O0", "-O2"];
+
+/// Every program, both compilers, two levels: the same output.
+#[test]
+fn programs_print_what_they_should() {
+    for compiler in ["gcc", "clang"] {
+        for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
+            for name in C {
+                let mut program = Program::new(compiler, name).flags(&[level, "-std=gnu11"]);
+                if compiler == "clang" {
+                    program =
+                        program.flags(&["-fblocks", "-Wno-deprecated-non-prototype", "-Wno-unknown-warning-option"]);
+                }
+                program.check();
+            }
+        }
+    }
+}
+
+/// Options that change frames: the copied frame of a body and the switches must not care.
+#[test]
+fn frames_of_every_shape() {
+    let shapes: &[&[&str]] = &[
+        &["-O3", "-march=native"],
+        &["-Os", "-fstack-protector-all", "-fno-omit-frame-pointer"],
+        &["-O2", "-DQJ_AC_EAGER"],
+        &["-O2", "-DQJ_AC_NO_INLINE_SWITCH", "-fcf-protection"],
+        &["-O2", "-fPIC", "-fno-plt"],
+    ];
+    let shapes = Effort::wanted().pick(&shapes[..1], shapes, shapes);
+    for flags in shapes {
+        for name in ["nest", "section53"] {
+            Program::new("gcc", name).flags(flags).check();
+            Program::new("clang", name).flags(flags).flags(&["-fblocks"]).check();
+        }
+    }
+}
+
+#[test]
+fn cpp_tasks_and_exceptions() {
+    for compiler in ["g++", "clang++"] {
+        for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
+            Program::new(compiler, "exceptions").flags(&[level, "-std=c++17"]).check();
+        }
+    }
+}
+
+#[test]
+fn backtraces_end_where_they_should() {
+    let flags = ["-O2", "-rdynamic", "-fno-optimize-sibling-calls"];
+    Program::new("gcc", "backtrace").flags(&flags).check();
+    Program::new("clang", "backtrace").flags(&flags).check();
+}
+
+/// The strictest options a user may have on: the headers are quiet under all of them.
+#[test]
+fn headers_are_quiet() {
+    let source = "#include <quaject/ac.h>\n#include <quaject/thc.h>\n\
+                  static void f(long a) { (void)a; }\n\
+                  int g(void);\nint g(void) { DO_FINISH({ DO_FINISH({ ASYNC_CALL(f, 1L); }); }); return 0; }\n";
+    for (compiler, language) in [("gcc", "c"), ("clang", "c"), ("g++", "c++"), ("clang++", "c++")] {
+        let Some(compiler) = tool(&[compiler]) else { continue };
+        let standard = if language == "c" { "-std=c11" } else { "-std=c++17" };
+        let flags = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only", standard];
+        let result = build::compile_text(compiler, language, source, &flags);
+        assert!(result.status.success(), "{compiler}: {}", String::from_utf8_lossy(&result.stderr));
+    }
+}
+
+/// What would need an executable stack does not compile, and the message says what to write instead.
+#[test]
+fn a_capturing_body_is_refused_by_name() {
+    let source = "#include <quaject/ac.h>\nvoid g(int *);\n\
+                  void f(int n) { DO_FINISH({ ASYNC(g(&n);); }); }\n";
+    let cases: [(&str, &[&str], &str); 2] = [
+        ("gcc", &["-O2"], "ASYNC_body_uses_local_variables__write_ASYNC_CALL_function_arguments"),
+        ("clang", &["-O2"], "otherwise write ASYNC_CALL(function, arguments...)"),
+    ];
+    for (compiler, flags, expected) in cases {
+        let Some(compiler) = tool(&[compiler]) else { continue };
+        let result = build::compile_text(compiler, "c", source, &[flags, &["-c"]].concat());
+        let text = String::from_utf8_lossy(&result.stderr);
+        assert!(!result.status.success(), "{compiler} accepts a capturing body");
+        assert!(text.contains(expected), "{compiler}: {text}");
+    }
+}
+
+/// A body without captures is a nested function, and asks for nothing.
+#[test]
+fn a_body_without_captures_compiles_with_gcc() {
+    let Some(compiler) = tool(&["gcc"]) else { return };
+    let source = "#include <quaject/ac.h>\nvoid g(int);\nvoid f(void) { DO_FINISH({ ASYNC(g(1);); }); }\n";
+    let result = build::compile_text(compiler, "c", source, &["-O2", "-c", "-Wall", "-Wextra", "-Werror"]);
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+}
+
+/// Every object of the library, and every program linked with it, has a stack that is not executable.
+#[test]
+fn no_object_asks_for_an_executable_stack() {
+    if tool(&["readelf"]).is_none() {
+        return;
+    }
+    let sections = run("readelf", &["-SW", library().to_str().expect("target folders are UTF-8")]);
+    let objects = sections.matches("File: ").count();
+    let notes = sections.lines().filter(|line| line.contains(".note.GNU-stack")).collect::<Vec<_>>();
+    assert!(objects > 5, "{objects} objects");
+    assert_eq!(notes.len(), objects, "an object says nothing about its stack");
+    assert!(notes.iter().all(|line| !line.contains(" X ") && !line.contains("AX")), "{notes:?}");
+    for name in C {
+        let Some(program) = Program::new("gcc", name).flags(&["-O2"]).build() else { return };
+        let headers = run("readelf", &["-lW", program.to_str().expect("target folders are UTF-8")]);
+        let line = headers.lines().find(|line| line.contains("GNU_STACK")).expect("the linker writes GNU_STACK");
+        assert!(line.contains(" RW ") && !line.contains("RWE"), "{name}: {line}");
+    }
+}
+
+/// 4.2 KiB for a task that waits; a million of them where there is memory, guarded each.
+#[test]
+fn a_waiting_task_costs_a_page() {
+    let Some(program) = Program::new("gcc", "memory").flags(&["-O2"]).build() else { return };
+    let tasks = Effort::wanted().pick("5000", "20000", "1000000");
+    let output = run(program.to_str().expect("target folders are UTF-8"), &[tasks]);
+    let mut words = output.split_whitespace();
+    assert_eq!(words.next(), Some(tasks));
+    let bytes: u64 = words.nth(1).and_then(|word| word.parse().ok()).expect("`N tasks, B bytes each`");
+    assert!((4000..=4300).contains(&bytes), "{output}");
+}

@@ -1,0 +1,73 @@
+//! Every mistake has a message that names it, and stops the process.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use crate::build::Program;
+
+const SIGABRT: i32 = 6;
+
+/// The argument of tests/c/mistakes.c, and what stands in its message.
+const MISTAKES: &[(&str, &str)] = &[
+    ("outside", "ASYNC outside of a DO_FINISH block"),
+    ("outside-after", "ASYNC outside of a DO_FINISH block"),
+    ("end-twice", "a DO_FINISH block ended twice, or in a task that did not open it"),
+    ("end-in-wrong-order", "a DO_FINISH block ended while a block inside of it is still open"),
+    ("end-in-wrong-task", "a DO_FINISH block ended while a block inside of it is still open"),
+    ("left-open", "task 1 (without a name) ended inside a DO_FINISH block that it opened and did not close"),
+    ("left-open-after-a-wait", "task 1 (without a name) ended inside a DO_FINISH block"),
+    ("overflow", "stack overflow in task 1 (digger), in "),
+    ("overflow-after-a-wait", "its stack has 60 KiB; raise `stack_bytes` or QJ_AC_STACK_KIB"),
+    ("deadlock", "deadlock: every task waits (2 of them)"),
+    ("deadlock-semaphore", "deadlock: every task waits (1 of them)"),
+    ("schedule-twice", "task 1 (without a name) was scheduled twice"),
+    ("schedule-running", "task 0 (root) was scheduled, but it is not suspended"),
+    ("schedule-ended", "was scheduled, but it is not suspended"),
+    ("lock-twice", "a task acquires a lock that it holds already"),
+    ("release-what-is-not-held", "a task releases a lock that it does not hold"),
+    ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
+    ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
+    ("memory", "out of memory: no stack for another task, "),
+];
+
+#[test]
+fn mistakes_are_named_and_stop_the_process() {
+    let Some(program) = Program::new("gcc", "mistakes").flags(&["-O1", "-Wno-infinite-recursion"]).build() else {
+        return;
+    };
+    let fails = |mistake: &str, message: &str, variable: Option<(&str, &str)>| {
+        let output = Command::new(&program).arg(mistake).envs(variable).output().expect("the program starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.starts_with("quaject-ac: ") && text.contains(message), "{mistake}: {text}");
+        assert_eq!(output.status.signal(), Some(SIGABRT), "{mistake}: {}", output.status);
+    };
+    for (mistake, message) in MISTAKES {
+        fails(mistake, message, None);
+    }
+    fails("stack-size", "QJ_AC_STACK_KIB is `x`; it must be a number of KiB", Some(("QJ_AC_STACK_KIB", "x")));
+}
+
+/// Where the kernel cannot install guards in page tables, its limit of mappings is the limit of tasks; the message names
+/// the sysctl.
+#[test]
+fn too_many_guards_name_the_sysctl() {
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("Linux has the file");
+    let limit: u64 = limit.trim().parse().expect("a number");
+    if limit > 200_000 {
+        return;
+    }
+    let program = Program::new("gcc", "mistakes").flags(&["-O1", "-Wno-infinite-recursion"]);
+    let Some(output) = program.environment("QJ_AC_GUARD", "mapping").output(&["mappings"]) else { return };
+    let text = String::from_utf8_lossy(&output.stderr);
+    let expected = format!("this kernel allows {limit} mappings, and a guarded stack takes two; raise it: sysctl -w ");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
+fn numbers_run_out_without_harm() {
+    let Some(output) = Program::new("gcc", "mistakes").flags(&["-O1", "-Wno-infinite-recursion"]).output(&["ids"])
+    else {
+        return;
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "the 65536th number: 0\n");
+}

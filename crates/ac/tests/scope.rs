@@ -1,0 +1,242 @@
+//! Scopes, handles, panics and futures as a user of the Rust face meets them.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use quaject_ac::{Canceled, block_on, block_on_or_cancel, is_canceled, scope, shield, sleep, yield_now};
+
+fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
+    panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).expect("panics of these tests are literals")
+}
+
+#[test]
+fn tasks_borrow_and_are_joined() {
+    let order = RefCell::new(Vec::new());
+    let mut total = 0;
+    let returned = scope(|s| {
+        s.spawn(|| {
+            order.borrow_mut().push(1);
+            assert_eq!(yield_now(), Ok(()));
+            order.borrow_mut().push(3);
+        });
+        order.borrow_mut().push(2);
+        let sum = s.spawn(|| {
+            assert_eq!(yield_now(), Ok(()));
+            40 + 2
+        });
+        assert!(!sum.is_finished());
+        total = sum.join().expect("the task does not panic");
+        "value of the body"
+    });
+    assert_eq!((returned, total), ("value of the body", 42));
+    assert_eq!(order.into_inner(), [1, 2, 3]);
+}
+
+#[test]
+fn a_task_may_spawn_into_an_outer_scope() {
+    let count = Cell::new(0);
+    scope(|outer| {
+        scope(|inner| {
+            inner.spawn(|| {
+                outer.spawn(|| {
+                    let _ = sleep(Duration::from_millis(2));
+                    count.set(count.get() + 1);
+                });
+                count.set(count.get() + 10);
+            });
+        });
+        assert_eq!(count.get(), 10, "the inner scope does not wait for the outer one's task");
+    });
+    assert_eq!(count.get(), 11);
+}
+
+#[test]
+fn thousands_of_nested_scopes() {
+    fn tree(depth: u32, leaves: &Cell<u32>) {
+        if depth == 0 {
+            let _ = yield_now();
+            leaves.set(leaves.get() + 1);
+            return;
+        }
+        scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| tree(depth - 1, leaves));
+            }
+        });
+    }
+    let leaves = Cell::new(0);
+    tree(6, &leaves);
+    assert_eq!(leaves.get(), 4096);
+}
+
+#[test]
+fn panics_are_carried_to_the_join() {
+    for waits in [false, true] {
+        scope(|s| {
+            let task = s.spawn(|| {
+                if waits {
+                    let _ = yield_now();
+                }
+                panic!("in the task");
+            });
+            let panic = task.join().err().map(text_of);
+            assert_eq!(panic.as_deref(), Some("in the task"));
+        });
+    }
+}
+
+#[test]
+fn a_panic_nobody_joined_leaves_the_scope() {
+    for waits in [false, true] {
+        let siblings = Cell::new(0);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            scope(|s| {
+                s.spawn(|| {
+                    let _ = sleep(Duration::from_millis(1));
+                    siblings.set(siblings.get() + 1);
+                });
+                s.spawn(|| {
+                    if waits {
+                        let _ = yield_now();
+                    }
+                    panic!("unjoined");
+                });
+            });
+        }));
+        assert_eq!(result.err().map(text_of).as_deref(), Some("unjoined"));
+        assert_eq!(siblings.get(), 1, "the scope has joined all the same");
+    }
+}
+
+#[test]
+fn a_panic_of_the_body_cancels_and_joins() {
+    let start = Instant::now();
+    let seen = Cell::new(None);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        scope(|s| {
+            s.spawn(|| seen.set(Some(sleep(Duration::from_secs(3600)))));
+            panic!("in the body");
+        });
+    }));
+    assert_eq!(result.err().map(text_of).as_deref(), Some("in the body"));
+    assert_eq!(seen.get(), Some(Err(Canceled)));
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn cancellation_deadline_shield() {
+    scope(|s| {
+        let task = s.spawn(|| {
+            let inside = shield(|_| (yield_now(), is_canceled()));
+            (inside, yield_now(), is_canceled())
+        });
+        s.cancel();
+        let result = task.join().expect("the task does not panic");
+        assert_eq!(result, ((Ok(()), false), Err(Canceled), true));
+    });
+    scope(|s| {
+        s.deadline(Duration::from_millis(2));
+        assert_eq!(sleep(Duration::from_secs(3600)), Err(Canceled));
+        assert!(s.expired());
+    });
+    assert!(!is_canceled());
+}
+
+/// Ready when another thread says so.
+#[derive(Clone, Default)]
+struct Signal(Arc<Mutex<(bool, Option<Waker>)>>);
+
+impl Signal {
+    fn raise(&self) {
+        let mut state = self.0.lock().expect("nobody panics with the lock");
+        state.0 = true;
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Signal {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock().expect("nobody panics with the lock");
+        if state.0 {
+            return Poll::Ready(());
+        }
+        state.1 = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+#[test]
+fn futures_are_woken_by_other_threads_while_tasks_run() {
+    for _ in 0..200 {
+        let signal = Signal::default();
+        let other = std::thread::spawn({
+            let signal = signal.clone();
+            move || signal.raise()
+        });
+        let turns = Cell::new(0);
+        scope(|s| {
+            let waits = s.spawn(|| block_on(signal.clone()));
+            for _ in 0..3 {
+                let _ = yield_now();
+                turns.set(turns.get() + 1);
+            }
+            waits.join().expect("the task does not panic");
+        });
+        assert_eq!(turns.get(), 3);
+        other.join().expect("the thread does not panic");
+    }
+}
+
+#[test]
+fn a_future_is_dropped_when_its_scope_is_cancelled() {
+    scope(|s| {
+        let task = s.spawn(|| block_on_or_cancel(Signal::default()));
+        s.cancel();
+        assert_eq!(task.join().expect("the task does not panic"), Err(Canceled));
+    });
+    // Its waker outlives the wait.
+    let signal = Signal::default();
+    let ready = scope(|s| {
+        s.deadline(Duration::from_millis(1));
+        block_on_or_cancel(signal.clone())
+    });
+    assert_eq!(ready, Err(Canceled));
+    signal.raise();
+}
+
+#[test]
+fn a_task_is_a_future() {
+    let total = scope(|s| {
+        let one = s.spawn(|| {
+            let _ = sleep(Duration::from_millis(1));
+            1
+        });
+        let two = s.spawn(|| 2);
+        block_on(async { one.await.expect("no panic") + two.await.expect("no panic") })
+    });
+    assert_eq!(total, 3);
+}
+
+#[test]
+fn wakers_outlive_threads() {
+    let signal = Signal::default();
+    let thread = std::thread::spawn({
+        let signal = signal.clone();
+        move || {
+            scope(|s| {
+                s.deadline(Duration::from_millis(1));
+                block_on_or_cancel(signal)
+            })
+        }
+    });
+    assert_eq!(thread.join().expect("no panic"), Err(Canceled));
+    signal.raise();
+}
