@@ -56,7 +56,7 @@ pub trait Queue: sealed::Sealed {
 mod sealed {
     /// The ends trust what `claim` and `acquire` return.
     pub trait Sealed {}
-    impl<T, P, C, S> Sealed for crate::threads::Slotted<T, P, C, S> {}
+    impl<T, P, C, S, A> Sealed for crate::threads::Slotted<T, P, C, S, A> {}
     impl<T, S: crate::storage::Storage<crate::indexed::Place<T>>> Sealed for crate::indexed::Indexed<T, S> {}
     impl<P, C, M> Sealed for crate::shared::Ring<P, C, M> {}
 }

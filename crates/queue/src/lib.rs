@@ -14,10 +14,12 @@ mod buffered;
 mod ends;
 mod gather;
 mod indexed;
+mod lane;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod map;
 mod queues;
 pub mod shared;
+mod signalling;
 mod slots;
 mod storage;
 mod sync;
@@ -25,7 +27,7 @@ mod threads;
 mod wait;
 mod word;
 
-pub use bell::{Bell, Signalling};
+pub use bell::Bell;
 pub use buffered::{Packing, Unpacking};
 pub use ends::{Consumer, Producer, Queue, Refused};
 pub use gather::{FromLane, Gather};
@@ -33,6 +35,7 @@ pub use indexed::Indexed;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use map::Mapping;
 pub use queues::*;
+pub use signalling::Signalling;
 pub use slots::{Multi, Refusal, Side, Single};
 pub use threads::Slotted;
 #[cfg(all(feature = "std", target_os = "linux"))]

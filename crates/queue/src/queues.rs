@@ -2,7 +2,7 @@
 //!
 //! | | one consumer | many consumers |
 //! |---|---|---|
-//! | one producer | `sp_sc` (dense, for throughput), `sp_sc_prompt` (state in the slot, for latency) | `sp_mc` |
+//! | one producer | `sp_sc` (throughput), `sp_sc_prompt` (latency), `sp_sc_dense` (memory) | `sp_mc` |
 //! | many producers | `mp_sc` | `mp_mc` |
 //!
 //! "Dedicated" sides are [`Single`], "optimistic" ones [`Multi`], in the words of the Synthesis papers.
@@ -10,12 +10,14 @@
 use crate::ends::{Consumer, Producer, split};
 use crate::indexed::{Indexed, Place};
 use crate::slots::{Multi, Side, Single};
-use crate::threads::{Slot, Slotted};
+use crate::threads::{OwnLine, Slot, Slotted};
 
 /// One producer, one consumer, `N` items in place. For throughput.
-pub type SpScArray<T, const N: usize> = Indexed<T, [Place<T>; N]>;
-/// One producer, one consumer, `N` items in place. For latency: one cache line travels per item, not two.
-pub type SpScPromptArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T>; N]>;
+pub type SpScArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T>; N]>;
+/// One producer, one consumer, `N` items in place, a cache line each. For latency.
+pub type SpScPromptArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T, OwnLine>; N], OwnLine>;
+/// One producer, one consumer, `N` items in place, side by side. For little memory.
+pub type SpScDenseArray<T, const N: usize> = Indexed<T, [Place<T>; N]>;
 /// Many producers, one consumer, `N` items in place.
 pub type MpScArray<T, const N: usize> = Slotted<T, Multi, Single, [Slot<T>; N]>;
 /// One producer, many consumers, `N` items in place.
@@ -23,14 +25,14 @@ pub type SpMcArray<T, const N: usize> = Slotted<T, Single, Multi, [Slot<T>; N]>;
 /// Many producers, many consumers, `N` items in place.
 pub type MpMcArray<T, const N: usize> = Slotted<T, Multi, Multi, [Slot<T>; N]>;
 
-impl<T, const N: usize> SpScArray<T, N> {
+impl<T, const N: usize> SpScDenseArray<T, N> {
     /// The two ends; `None` when they were given away before.
     pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
         split(self)
     }
 }
 
-impl<T, P: Side, C: Side, const N: usize> Slotted<T, P, C, [Slot<T>; N]> {
+impl<T, P: Side, C: Side, const N: usize, A> Slotted<T, P, C, [Slot<T, A>; N], A> {
     /// The two ends; `None` when they were given away before.
     pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
         split(self)
@@ -50,9 +52,11 @@ mod owned {
     use crate::storage::boxed;
 
     /// An end's reference to a queue of [`sp_sc`].
-    pub type SpSc<T> = Arc<Indexed<T, Box<[Place<T>]>>>;
+    pub type SpSc<T> = Arc<Slotted<T, Single, Single, Box<[Slot<T>]>>>;
     /// An end's reference to a queue of [`sp_sc_prompt`].
-    pub type SpScPrompt<T> = Arc<Slotted<T, Single, Single, Box<[Slot<T>]>>>;
+    pub type SpScPrompt<T> = Arc<Slotted<T, Single, Single, Box<[Slot<T, OwnLine>]>, OwnLine>>;
+    /// An end's reference to a queue of [`sp_sc_dense`].
+    pub type SpScDense<T> = Arc<Indexed<T, Box<[Place<T>]>>>;
     /// An end's reference to a queue of [`mp_sc`].
     pub type MpSc<T> = Arc<Slotted<T, Multi, Single, Box<[Slot<T>]>>>;
     /// An end's reference to a queue of [`sp_mc`].
@@ -62,13 +66,17 @@ mod owned {
 
     /// One producer, one consumer, room for at least `capacity` items. For throughput.
     pub fn sp_sc<T>(capacity: usize) -> (Producer<SpSc<T>>, Consumer<SpSc<T>>) {
-        split(Arc::new(Indexed::with_places(boxed(capacity, Place::new)))).expect("the queue is new")
+        slotted(capacity)
     }
 
-    /// One producer, one consumer, room for at least `capacity` items. For latency: one cache line travels per item, not
-    /// two.
+    /// One producer, one consumer, room for at least `capacity` items, a cache line each. For latency.
     pub fn sp_sc_prompt<T>(capacity: usize) -> (Producer<SpScPrompt<T>>, Consumer<SpScPrompt<T>>) {
         slotted(capacity)
+    }
+
+    /// One producer, one consumer, room for at least `capacity` items, side by side. For little memory.
+    pub fn sp_sc_dense<T>(capacity: usize) -> (Producer<SpScDense<T>>, Consumer<SpScDense<T>>) {
+        split(Arc::new(Indexed::with_places(boxed(capacity, Place::new)))).expect("the queue is new")
     }
 
     /// Many producers, one consumer, room for at least `capacity` items.
@@ -86,10 +94,10 @@ mod owned {
         slotted(capacity)
     }
 
-    type OwnedSlotted<T, P, C> = Arc<Slotted<T, P, C, Box<[Slot<T>]>>>;
+    type OwnedSlotted<T, P, C, A> = Arc<Slotted<T, P, C, Box<[Slot<T, A>]>, A>>;
     type Ends<R> = (Producer<R>, Consumer<R>);
 
-    fn slotted<T, P: Side, C: Side>(capacity: usize) -> Ends<OwnedSlotted<T, P, C>> {
+    fn slotted<T, P: Side, C: Side, A>(capacity: usize) -> Ends<OwnedSlotted<T, P, C, A>> {
         split(Arc::new(Slotted::with_slots(boxed(capacity, Slot::new)))).expect("the queue is new")
     }
 }

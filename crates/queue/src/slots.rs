@@ -17,7 +17,7 @@
 //! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
 //! die one by one; a process may, and then the mark in the slot says whom to disown.
 
-use super::sync::{AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
+use super::sync::{ADVANCE, AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
 use super::word::{Phase, SPAN_MAX, Word};
 
 /// How many use a side of a queue.
@@ -34,7 +34,7 @@ pub struct Multi;
 impl Side for Single {}
 impl Side for Multi {}
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     /// How many use a side, as the algorithm asks.
     pub trait Side {
         /// Whether positions must be claimed.
@@ -60,7 +60,7 @@ pub(super) mod sealed {
 use sealed::Count;
 
 /// What lies in a slot, and what those who share it have to fear.
-pub(super) trait Memory {
+pub(crate) trait Memory {
     /// What a slot carries.
     type Item;
     /// Whose faults the algorithm must survive.
@@ -82,7 +82,7 @@ pub(super) trait Memory {
 
 /// Whether all ends live and die together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// Threads: an end that has claimed will publish, and words are what this crate wrote.
     Threads,
     /// Processes: an end may die anywhere, and words may be anything.
@@ -105,12 +105,12 @@ pub enum Refusal {
 
 /// The slots and the two indices of a queue, as an end sees them. The mask is the end's own: whatever the memory says,
 /// no access leaves the slots.
-pub(super) struct View<M> {
-    pub(super) slots: *const M,
-    pub(super) claim: *const AtomicU64,
-    pub(super) take: *const AtomicU64,
-    pub(super) mask: u64,
-    pub(super) shift: u32,
+pub(crate) struct View<M> {
+    pub(crate) slots: *const M,
+    pub(crate) claim: *const AtomicU64,
+    pub(crate) take: *const AtomicU64,
+    pub(crate) mask: u64,
+    pub(crate) shift: u32,
 }
 
 impl<M> Clone for View<M> {
@@ -128,15 +128,15 @@ unsafe impl<M: Sync> Sync for View<M> {}
 /// Consecutive positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    pub(super) first: u64,
-    pub(super) count: u64,
+    pub(crate) first: u64,
+    pub(crate) count: u64,
 }
 
 impl<M: Memory> View<M> {
     /// # Safety
     /// `slots` points to `capacity` slots, a power of two; all three outlive every use of the view, and only views (here
     /// or in another process, in this or the C implementation) touch them.
-    pub(super) unsafe fn new(
+    pub(crate) unsafe fn new(
         slots: *const M,
         capacity: usize,
         claim: *const AtomicU64,
@@ -146,7 +146,7 @@ impl<M: Memory> View<M> {
     }
 
     #[inline(always)]
-    pub(super) fn slot(&self, position: u64) -> &M {
+    pub(crate) fn slot(&self, position: u64) -> &M {
         // SAFETY: masked to an index below the capacity that was promised to `new`.
         unsafe { &*self.slots.add((position & self.mask) as usize) }
     }
@@ -164,23 +164,23 @@ impl<M: Memory> View<M> {
     }
 
     #[inline(always)]
-    pub(super) fn lap(&self, position: u64) -> u64 {
+    pub(crate) fn lap(&self, position: u64) -> u64 {
         position >> self.shift
     }
 
     #[inline(always)]
-    pub(super) fn rest(&self, position: u64, phase: Phase) -> Word {
+    pub(crate) fn rest(&self, position: u64, phase: Phase) -> Word {
         Word::rest(self.lap(position), phase)
     }
 
     #[inline(always)]
-    pub(super) fn state(&self, position: u64) -> Word {
+    pub(crate) fn state(&self, position: u64) -> Word {
         // Pairs with PUBLISH in `publish`, GIVE_BACK in `give_back` and MARK in `exchange`.
         Word(self.slot(position).state().load(OBSERVE))
     }
 
     #[inline(always)]
-    pub(super) fn exchange(&self, position: u64, from: Word, to: Word) -> bool {
+    pub(crate) fn exchange(&self, position: u64, from: Word, to: Word) -> bool {
         // Pairs with OBSERVE in `state` and with itself: marks follow marks.
         self.slot(position).state().compare_exchange(from.0, to.0, MARK, HINT).is_ok()
     }
@@ -194,7 +194,7 @@ impl<M: Memory> View<M> {
     // ---- producers ----
 
     /// How many items may be claimed at once.
-    pub(super) fn longest_insert(&self) -> u64 {
+    pub(crate) fn longest_insert(&self) -> u64 {
         match M::TRUST {
             Trust::Threads => self.mask + 1,
             Trust::Processes => SPAN_MAX.min(self.mask + 1),
@@ -225,7 +225,7 @@ impl<M: Memory> View<M> {
 
     /// Gets `count` neighbouring free slots, all or none. They belong to the caller until it publishes them.
     #[inline(always)]
-    pub(super) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, Refusal> {
+    pub(crate) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, Refusal> {
         debug_assert!(count >= 1 && count <= self.longest_insert());
         match (P::COUNT, M::TRUST) {
             (Count::One, _) => match self.occupied::<C>(*own, count) {
@@ -260,7 +260,8 @@ impl<M: Memory> View<M> {
 
     fn claim_slot<P: Side, C: Side>(&self, owner: u8, count: u64) -> Result<Run, Refusal> {
         for _ in 0..self.attempts() {
-            let first = self.claim_hint().load(HINT);
+            // Pairs with ADVANCE in `help`.
+            let first = self.claim_hint().load(OBSERVE);
             match self.occupied::<C>(first, count) {
                 None => {
                     let busy = Word::held(self.lap(first), owner, count, Phase::Busy);
@@ -288,9 +289,10 @@ impl<M: Memory> View<M> {
         Err(Refusal::NotReady)
     }
 
-    /// Moves a hint on, unless somebody has. No partner: the states of the slots carry all that must be seen.
+    /// Moves a hint on, unless somebody has.
     fn help(&self, hint: &AtomicU64, from: u64, to: u64) {
-        let _ = hint.compare_exchange(from, to, HINT, HINT);
+        // Pairs with OBSERVE in `claim_slot` and `acquire_slot`.
+        let _ = hint.compare_exchange(from, to, ADVANCE, HINT);
     }
 
     /// Writes an item into a claimed position.
@@ -298,7 +300,7 @@ impl<M: Memory> View<M> {
     /// # Safety
     /// The position was claimed by the caller and is not published.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, position: u64, item: M::Item) {
+    pub(crate) unsafe fn write(&self, position: u64, item: M::Item) {
         // SAFETY: claimed, says the caller.
         unsafe { self.slot(position).write(item) };
     }
@@ -309,7 +311,7 @@ impl<M: Memory> View<M> {
     /// # Safety
     /// The positions were claimed by the caller and written.
     #[inline(always)]
-    pub(super) unsafe fn publish(&self, run: Run) {
+    pub(crate) unsafe fn publish(&self, run: Run) {
         for offset in (0..run.count).rev() {
             let position = run.first.wrapping_add(offset);
             // Pairs with OBSERVE in `state`, called by `acquire`: the item is written before it is seen.
@@ -321,7 +323,7 @@ impl<M: Memory> View<M> {
 
     /// Gets up to `wanted` items. They belong to the caller until it gives the slots back.
     #[inline(always)]
-    pub(super) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, Refusal> {
+    pub(crate) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, Refusal> {
         debug_assert!(wanted >= 1);
         match (C::COUNT, M::TRUST) {
             (Count::One, Trust::Threads) => {
@@ -333,8 +335,8 @@ impl<M: Memory> View<M> {
                 Ok(run)
             }
             (Count::Many, Trust::Threads) => self.acquire_index(wanted),
-            (Count::One, Trust::Processes) => self.acquire_own::<P>(own, wanted),
-            (Count::Many, Trust::Processes) => self.acquire_slot::<P>(owner),
+            (Count::One, Trust::Processes) => self.acquire_own::<P, C>(own, wanted),
+            (Count::Many, Trust::Processes) => self.acquire_slot::<P, C>(owner),
         }
     }
 
@@ -368,7 +370,7 @@ impl<M: Memory> View<M> {
 
     /// One consumer among processes: steps over what a dead producer left.
     #[inline(always)]
-    fn acquire_own<P: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire_own<P: Side, C: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, Refusal> {
         for _ in 0..=self.mask {
             let run = Run { first: *own, count: self.full_from(*own, wanted) };
             if run.count > 0 {
@@ -380,7 +382,7 @@ impl<M: Memory> View<M> {
                 continue;
             }
             if found != self.rest(*own, Phase::Void) {
-                return Err(self.empty::<P>(*own, found));
+                return Err(self.empty::<P, C>(*own, found));
             }
             self.give_back_one(*own);
             *own += 1;
@@ -388,9 +390,10 @@ impl<M: Memory> View<M> {
         Err(Refusal::NotReady)
     }
 
-    fn acquire_slot<P: Side>(&self, owner: u8) -> Result<Run, Refusal> {
+    fn acquire_slot<P: Side, C: Side>(&self, owner: u8) -> Result<Run, Refusal> {
         for _ in 0..self.attempts() {
-            let first = self.take_hint().load(HINT);
+            // Pairs with ADVANCE in `help`.
+            let first = self.take_hint().load(OBSERVE);
             let (found, lap) = (self.state(first), self.lap(first));
             if found == self.rest(first, Phase::Full) {
                 if self.exchange(first, found, Word::held(lap, owner, 1, Phase::Taken)) {
@@ -405,7 +408,7 @@ impl<M: Memory> View<M> {
                 // Taken already: the hint lags behind, or a consumer died between its claim and its advance.
                 self.help(self.take_hint(), first, first.wrapping_add(1));
             } else if self.take_hint().load(HINT) == first {
-                return Err(self.empty::<P>(first, found));
+                return Err(self.empty::<P, C>(first, found));
             }
         }
         Err(Refusal::NotReady)
@@ -416,7 +419,7 @@ impl<M: Memory> View<M> {
     /// # Safety
     /// The position was acquired by the caller, is not given back, and is read once.
     #[inline(always)]
-    pub(super) unsafe fn read(&self, position: u64) -> M::Item {
+    pub(crate) unsafe fn read(&self, position: u64) -> M::Item {
         // SAFETY: acquired, says the caller.
         unsafe { self.slot(position).read() }
     }
@@ -426,14 +429,14 @@ impl<M: Memory> View<M> {
     /// # Safety
     /// The positions were acquired by the caller and read.
     #[inline(always)]
-    pub(super) unsafe fn give_back(&self, run: Run) {
+    pub(crate) unsafe fn give_back(&self, run: Run) {
         for offset in 0..run.count {
             self.give_back_one(run.first.wrapping_add(offset));
         }
     }
 
     #[inline(always)]
-    pub(super) fn give_back_one(&self, position: u64) {
+    pub(crate) fn give_back_one(&self, position: u64) {
         let free = Word::rest(self.lap(position) + 1, Phase::Free);
         // Pairs with OBSERVE in `state`, called by `occupied`: the item is read before it is overwritten.
         self.slot(position).state().store(free.0, GIVE_BACK);
@@ -461,13 +464,16 @@ impl<M: Memory> View<M> {
         }
     }
 
-    /// Why there is no item at `position`: honest peers have not published there yet.
+    /// Why there is no item at `position`: honest peers have not published there yet, or a consumer is still reading
+    /// the item of the lap before.
     #[cold]
-    fn empty<P: Side>(&self, position: u64, found: Word) -> Refusal {
+    fn empty<P: Side, C: Side>(&self, position: u64, found: Word) -> Refusal {
         if found == self.rest(position, Phase::Free) {
             Refusal::NotReady
         } else if found.ahead_of(self.lap(position)) == 0 && found.phase() == Some(Phase::Busy) {
             held::<P>(found)
+        } else if found.ahead_of(self.lap(position)) == -1 && found.phase() == Some(Phase::Taken) {
+            held::<C>(found)
         } else {
             Refusal::Broken
         }

@@ -9,23 +9,34 @@ use crate::storage::{Line, Storage};
 use crate::sync::{AtomicU64, Cell, OBSERVE};
 use crate::word::Phase;
 
-/// A slot: its state, then the item.
-pub struct Slot<T> {
+/// Slots side by side, several in a line of the cache: the most items per second.
+#[derive(Debug)]
+pub struct Compact;
+
+/// Each slot in a line of the cache for itself: giving back an item does not disturb the next, so that one that is
+/// waited for arrives sooner.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct OwnLine;
+
+/// A slot: its state, then the item. `A` says how slots are aligned.
+pub struct Slot<T, A = Compact> {
     state: AtomicU64,
     item: Cell<T>,
+    _aligned: [A; 0],
 }
 
 #[cfg(feature = "alloc")]
-impl<T> Slot<T> {
+impl<T, A> Slot<T, A> {
     pub(crate) fn new() -> Self {
-        Slot { state: AtomicU64::new(0), item: Cell::new() }
+        Slot { state: AtomicU64::new(0), item: Cell::new(), _aligned: [] }
     }
 }
 
 // SAFETY: an item is used by one thread at a time, as the states say; it moves between threads, so it must be `Send`.
-unsafe impl<T: Send> Sync for Slot<T> {}
+unsafe impl<T: Send, A> Sync for Slot<T, A> {}
 
-impl<T> Memory for Slot<T> {
+impl<T, A> Memory for Slot<T, A> {
     type Item = T;
     const TRUST: Trust = Trust::Threads;
 
@@ -50,15 +61,15 @@ impl<T> Memory for Slot<T> {
 }
 
 /// A queue whose slots carry their state. `P` and `C` say how many produce and consume, `S` where the slots lie.
-pub struct Slotted<T, P, C, S> {
+pub struct Slotted<T, P, C, S, A = Compact> {
     claim: Line<AtomicU64>,
     take: Line<AtomicU64>,
     ends: Ends,
     slots: S,
-    sides: PhantomData<(T, P, C)>,
+    sides: PhantomData<(T, P, C, A)>,
 }
 
-impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Slotted<T, P, C, S> {
+impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Slotted<T, P, C, S, A> {
     #[cfg(feature = "alloc")]
     pub(crate) fn with_slots(slots: S) -> Self {
         assert!(slots.cells().len().is_power_of_two(), "storage is made with a power of two cells");
@@ -71,7 +82,7 @@ impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Slotted<T, P, C, S> {
         }
     }
 
-    fn view(&self) -> View<Slot<T>> {
+    fn view(&self) -> View<Slot<T, A>> {
         let cells = self.slots.cells();
         // SAFETY: 1. The storage holds a power of two slots and does not move while an end refers to the queue. 2. All
         // access goes through views.
@@ -79,7 +90,7 @@ impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Slotted<T, P, C, S> {
     }
 }
 
-impl<T, P, C, const N: usize> Slotted<T, P, C, [Slot<T>; N]> {
+impl<T, P, C, const N: usize, A> Slotted<T, P, C, [Slot<T, A>; N], A> {
     /// An empty queue of `N` slots in place, usable in a `static`. `N` is a power of two.
     pub const fn new() -> Self {
         const { assert!(N.is_power_of_two(), "a queue has a power of two slots") };
@@ -88,13 +99,13 @@ impl<T, P, C, const N: usize> Slotted<T, P, C, [Slot<T>; N]> {
     }
 }
 
-impl<T, P, C, const N: usize> Default for Slotted<T, P, C, [Slot<T>; N]> {
+impl<T, P, C, const N: usize, A> Default for Slotted<T, P, C, [Slot<T, A>; N], A> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T, P, C, S> core::fmt::Debug for Slotted<T, P, C, S> {
+impl<T, P, C, S, A> core::fmt::Debug for Slotted<T, P, C, S, A> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Slotted").finish_non_exhaustive()
     }
@@ -114,18 +125,18 @@ impl<M> Clone for Own<M> {
     }
 }
 
-impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Queue for Slotted<T, P, C, S> {
+impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Queue for Slotted<T, P, C, S, A> {
     type Item = T;
     type Producers = P;
     type Consumers = C;
-    type ProducerOwn = Own<Slot<T>>;
-    type ConsumerOwn = Own<Slot<T>>;
+    type ProducerOwn = Own<Slot<T, A>>;
+    type ConsumerOwn = Own<Slot<T, A>>;
 
-    fn producer(&self) -> Own<Slot<T>> {
+    fn producer(&self) -> Own<Slot<T, A>> {
         Own { view: self.view(), position: 0 }
     }
 
-    fn consumer(&self) -> Own<Slot<T>> {
+    fn consumer(&self) -> Own<Slot<T, A>> {
         Own { view: self.view(), position: 0 }
     }
 
@@ -138,45 +149,45 @@ impl<T, P: Side, C: Side, S: Storage<Slot<T>>> Queue for Slotted<T, P, C, S> {
     }
 
     #[inline(always)]
-    fn claim(own: &mut Own<Slot<T>>, count: u64) -> Result<Run, Refusal> {
+    fn claim(own: &mut Own<Slot<T, A>>, count: u64) -> Result<Run, Refusal> {
         own.view.claim::<P, C>(&mut own.position, 0, count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &Own<Slot<T>>, position: u64, item: T) {
+    unsafe fn write(own: &Own<Slot<T, A>>, position: u64, item: T) {
         // SAFETY: claimed, says the caller.
         unsafe { own.view.write(position, item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut Own<Slot<T>>, run: Run) {
+    unsafe fn publish(own: &mut Own<Slot<T, A>>, run: Run) {
         // SAFETY: claimed and written, says the caller.
         unsafe { own.view.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut Own<Slot<T>>, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire(own: &mut Own<Slot<T, A>>, wanted: u64) -> Result<Run, Refusal> {
         own.view.acquire::<P, C>(&mut own.position, 0, wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &Own<Slot<T>>, position: u64) -> T {
+    unsafe fn read(own: &Own<Slot<T, A>>, position: u64) -> T {
         // SAFETY: acquired, says the caller, and read once.
         unsafe { own.view.read(position) }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut Own<Slot<T>>, run: Run) {
+    unsafe fn give_back(own: &mut Own<Slot<T, A>>, run: Run) {
         // SAFETY: acquired and read, says the caller.
         unsafe { own.view.give_back(run) };
     }
 }
 
-impl<T> Drop for Slot<T> {
+impl<T, A> Drop for Slot<T, A> {
     fn drop(&mut self) {
         // Pairs with PUBLISH in `View::publish`, should the last end have been dropped on another thread.
         if crate::word::Word(self.state.load(OBSERVE)).phase() == Some(Phase::Full) {

@@ -113,14 +113,14 @@ impl Wait for Futex<'_> {
 fn sleep(bell: &crate::Bell, nap: core::time::Duration) {
     let limit = libc::timespec { tv_sec: nap.as_secs() as _, tv_nsec: nap.subsec_nanos() as _ };
     // SAFETY: the word is alive and aligned, the time limit too. Any outcome is fine: the caller tries again.
-    unsafe { libc::syscall(libc::SYS_futex, bell.word().as_ptr(), libc::FUTEX_WAIT, 1, &raw const limit) };
+    unsafe { libc::syscall(libc::SYS_futex, bell.0.as_ptr(), libc::FUTEX_WAIT, 1, &raw const limit) };
 }
 
 /// Wakes everybody that sleeps at the bell: `bell.ring(|| wake(bell))`.
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub fn wake(bell: &crate::Bell) {
     // SAFETY: the word is alive and aligned.
-    unsafe { libc::syscall(libc::SYS_futex, bell.word().as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    unsafe { libc::syscall(libc::SYS_futex, bell.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
 
 /// Why a wait ended without success.

@@ -10,14 +10,14 @@
 //! given back is free in the next lap. `include/quaject/ring.h` has the same word.
 
 /// Insertions into shared memory hold at most this many messages.
-pub(super) const SPAN_MAX: u64 = 32;
+pub(crate) const SPAN_MAX: u64 = 32;
 
 const LAP_SHIFT: u32 = 16;
 
 /// What stands in the lowest bits of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Nothing in it; the producer of this lap may write.
     Free = 0,
     /// An item in it; the consumer of this lap may read.
@@ -32,24 +32,24 @@ pub(super) enum Phase {
 
 /// A slot's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word(pub(super) u64);
+pub(crate) struct Word(pub(crate) u64);
 
 impl Word {
     /// A slot nobody is at work on.
     #[inline(always)]
-    pub(super) fn rest(lap: u64, phase: Phase) -> Word {
+    pub(crate) fn rest(lap: u64, phase: Phase) -> Word {
         Word((lap << LAP_SHIFT) | phase as u64)
     }
 
     /// A slot somebody is at work on.
     #[inline(always)]
-    pub(super) fn held(lap: u64, owner: u8, span: u64, phase: Phase) -> Word {
+    pub(crate) fn held(lap: u64, owner: u8, span: u64, phase: Phase) -> Word {
         Word((lap << LAP_SHIFT) | (u64::from(owner) << 8) | ((span - 1) << 3) | phase as u64)
     }
 
     /// The phase, unless no honest peer writes such a word.
     #[inline(always)]
-    pub(super) fn phase(self) -> Option<Phase> {
+    pub(crate) fn phase(self) -> Option<Phase> {
         match self.0 & 7 {
             0 => Some(Phase::Free),
             1 => Some(Phase::Full),
@@ -63,23 +63,23 @@ impl Word {
 
     /// How many slots the claim of a busy slot reaches over.
     #[inline(always)]
-    pub(super) fn span(self) -> u64 {
+    pub(crate) fn span(self) -> u64 {
         ((self.0 >> 3) & 31) + 1
     }
 
     #[inline(always)]
-    pub(super) fn owner(self) -> u8 {
+    pub(crate) fn owner(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
     #[inline(always)]
-    pub(super) fn lap(self) -> u64 {
+    pub(crate) fn lap(self) -> u64 {
         self.0 >> LAP_SHIFT
     }
 
     /// How many laps this word is ahead of `lap`; negative when it is behind.
     #[inline(always)]
-    pub(super) fn ahead_of(self, lap: u64) -> i64 {
+    pub(crate) fn ahead_of(self, lap: u64) -> i64 {
         (self.0 & !0xffff).wrapping_sub(lap << LAP_SHIFT) as i64 >> LAP_SHIFT
     }
 }

@@ -215,11 +215,14 @@ static inline enum qj_ring_result qj_ring__full(struct qj_ring_end *end, uint64_
         return qj_ring__held(end, found, QJ_RING_SP_MC);
     return QJ_RING_BROKEN;
 }
-/* Why a pop finds no message at `position`: nothing was published there yet. */
+/* Why a pop finds no message at `position`: nothing was published there yet, or the message of the lap before is still
+ * being read. */
 static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64_t found, uint64_t position) {
     if (found == qj_ring__rest(end, position, QJ_RING_FREE)) return QJ_RING_NOT_READY;
     if (qj_ring__ahead(end, found, position) == 0 && qj_ring__phase(found) == QJ_RING_BUSY)
         return qj_ring__held(end, found, QJ_RING_MP_SC);
+    if (qj_ring__ahead(end, found, position) == -1 && qj_ring__phase(found) == QJ_RING_TAKEN)
+        return qj_ring__held(end, found, QJ_RING_SP_MC);
     return QJ_RING_BROKEN;
 }
 
@@ -271,10 +274,13 @@ static inline enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct
 
 /* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */
 
-/* Moves a hint on. Relaxed: the states of the slots carry all that must be seen. */
+/* Pairs with qj_ring__hint(): who follows the hint sees the marks that moved it, and does not take an old state for a
+ * lie. */
 static inline void qj_ring__help(uint64_t *hint, uint64_t from, uint64_t to) {
-    __atomic_compare_exchange_n(hint, &from, to, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(hint, &from, to, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
+/* Pairs with qj_ring__help(). */
+static inline uint64_t qj_ring__hint(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_ACQUIRE); }
 /* Attempts after which a call gives up: honest peers need one per concurrent call, a liar could move hints for ever. */
 static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return 2 * (uint64_t)end->mask + 64; }
 
@@ -284,7 +290,7 @@ static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, 
     uint64_t *hint = &end->ring->claim;
     if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
     for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
-        uint64_t first = __atomic_load_n(hint, __ATOMIC_RELAXED);
+        uint64_t first = qj_ring__hint(hint);
         uint64_t found = 0;
         uint32_t i = count;
         while (i > 0) {
@@ -304,7 +310,7 @@ static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, 
                 }
                 continue;
             }
-            if (__atomic_load_n(hint, __ATOMIC_RELAXED) != first) continue;
+            if (qj_ring__hint(hint) != first) continue;
             return qj_ring__full(end, found, first + i - 1);
         }
         QJ_RING_STEP("mp claim");
@@ -333,7 +339,7 @@ static inline enum qj_ring_result qj_ring_mp_push(struct qj_ring_end *end, const
 static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
     uint64_t *hint = &end->ring->take;
     for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
-        uint64_t position = __atomic_load_n(hint, __ATOMIC_RELAXED);
+        uint64_t position = qj_ring__hint(hint);
         uint64_t found = qj_ring__get_state(end, position);
         uint64_t lap = position >> end->shift;
         int64_t ahead = qj_ring__ahead(end, found, position);
@@ -359,7 +365,7 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
             qj_ring__help(hint, position, position + 1);
             continue;
         }
-        if (__atomic_load_n(hint, __ATOMIC_RELAXED) != position) continue;
+        if (qj_ring__hint(hint) != position) continue;
         return qj_ring__empty(end, found, position);
     }
     return QJ_RING_NOT_READY;

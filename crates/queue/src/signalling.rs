@@ -1,0 +1,69 @@
+//! Ends that ring a bell by themselves. Knows nothing of how a signal travels.
+
+use core::ops::Deref;
+
+use crate::bell::Bell;
+use crate::ends::{Consumer, Producer, Queue, Refused};
+use crate::slots::Refusal;
+use crate::sync::AtomicU32;
+
+impl Bell {
+    /// A bell nobody waits at.
+    pub const fn new() -> Bell {
+        Bell(AtomicU32::new(0))
+    }
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Bell::new()
+    }
+}
+
+/// An end that rings after each of its operations that succeeds. `E` is a [`Producer`] or a [`Consumer`], `B` refers to
+/// the bell at which the other side waits, `F` sends the signal.
+#[derive(Debug)]
+pub struct Signalling<E, B, F> {
+    end: E,
+    bell: B,
+    signal: F,
+}
+
+impl<E, B: Deref<Target = Bell>, F: FnMut()> Signalling<E, B, F> {
+    /// Adds a bell to an end.
+    pub fn new(end: E, bell: B, signal: F) -> Self {
+        Signalling { end, bell, signal }
+    }
+
+    /// Any operation on the end, then the bell.
+    pub fn after<T>(&mut self, operation: impl FnOnce(&mut E) -> T) -> T {
+        let result = operation(&mut self.end);
+        self.bell.ring(&mut self.signal);
+        result
+    }
+
+    /// The end without its bell.
+    pub fn into_end(self) -> E {
+        self.end
+    }
+}
+
+impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Producer<R>, B, F> {
+    /// [`Producer::push`], then the bell.
+    #[inline]
+    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+        self.end.push(item)?;
+        self.bell.ring(&mut self.signal);
+        Ok(())
+    }
+}
+
+impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Consumer<R>, B, F> {
+    /// [`Consumer::pop`], then the bell.
+    #[inline]
+    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+        let item = self.end.pop()?;
+        self.bell.ring(&mut self.signal);
+        Ok(item)
+    }
+}
