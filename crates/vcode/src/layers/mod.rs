@@ -1,3 +1,6 @@
 //! Layers above the core, each of use alone: none costs anything where it is not used.
 
+pub mod client;
+mod division;
+pub mod strength;
 pub mod virtual_registers;

@@ -1,5 +1,6 @@
 //! The layers above the core on every machine: patch points, virtual registers.
 
+use quaject_vcode::layers::strength::{self, Integer};
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use quaject_vcode::patch::Placed;
 use quaject_vcode::{Asm, Class, Core, Kind, Label, Machine, Param, Type, Workspace};
@@ -212,4 +213,110 @@ where
         });
     }
     arguments
+}
+
+/// Constants whose multiplications and divisions are tried.
+pub fn constants(random: usize) -> Vec<i64> {
+    let mut all: Vec<i64> = (1..=17).chain([25, 60, 100, 125, 625, 641, 1000, 6_700_417, 1_000_000_007]).collect();
+    for place in 5..64 {
+        all.extend([-1, 0, 1].map(|near| (1_i64 << place).wrapping_add(near)));
+    }
+    let mut state = 5_u64;
+    for index in 0..random {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        all.push((state ^ state >> 31) as i64 >> (index % 60));
+    }
+    all.extend(all.clone().into_iter().map(i64::wrapping_neg));
+    all
+}
+
+/// What `op` gives on values of `ty` of a machine whose long has `long` bits; values are held as in a register of 64.
+pub fn compute(op: &str, ty: Integer, long: u32, left: i64, constant: i64) -> Option<i64> {
+    let narrow = long == 32 || matches!(ty, Integer::I | Integer::U);
+    let (signed, bits) = match ty {
+        Integer::I | Integer::L => (true, if narrow { 32 } else { 64 }),
+        Integer::U | Integer::Ul => (false, if narrow { 32 } else { 64 }),
+    };
+    let hold = |value: i128| match (signed, bits) {
+        (true, 32) => i64::from(value as i32),
+        (false, 32) => i64::from(value as u32),
+        _ => value as i64,
+    };
+    let wide = |value: i64| {
+        if signed { i128::from(hold(i128::from(value))) } else { i128::from(hold(i128::from(value)) as u64) }
+    };
+    let (a, b) = (wide(left), wide(constant));
+    let overflows = signed && b == -1 && a == -(1_i128 << (bits - 1));
+    Some(hold(match op {
+        "multiply" => a.wrapping_mul(b),
+        "divide" | "modulo" if b == 0 || overflows => return None,
+        "divide" => a / b,
+        _ => a % b,
+    }))
+}
+
+/// Multiplications and divisions by constants, several to a function: their results are hashed.
+pub fn add_strength<M: Machine>(batch: &mut Batch<'_>, random: usize)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let lefts = [0, 1, -1, 7, -8, 0x7fff_ffff, -0x8000_0000, 0x1234_5678_9abc_def0, i64::MAX, i64::MIN, -1_000_001];
+    let every = if random < 100 { 5 } else { 1 };
+    let pairs: Vec<(i64, i64)> = constants(random)
+        .into_iter()
+        .step_by(every)
+        .enumerate()
+        .flat_map(|(index, constant)| {
+            let near = constant.wrapping_mul(3).wrapping_sub(1);
+            [lefts[index % lefts.len()], lefts[(index * 7 + 3) % lefts.len()], near].map(|left| (left, constant))
+        })
+        .collect();
+    for ty in [Integer::I, Integer::U, Integer::L, Integer::Ul] {
+        for chunk in pairs.chunks(16) {
+            let mut expected = 0_i64;
+            for (left, constant) in chunk {
+                for op in ["multiply", "divide", "modulo"] {
+                    if let Some(value) = compute(op, ty, M::LONG_BITS, *left, *constant) {
+                        expected = expected.wrapping_mul(31).wrapping_add(value);
+                    }
+                }
+            }
+            let expected = if M::LONG_BITS == 32 { i64::from(expected as i32) } else { expected };
+            batch.add_built::<M>(&format!("by constants {ty:?} {chunk:?}"), expected, |region, _| {
+                let mut workspace = Workspace::<M>::new();
+                let mut asm =
+                    Asm::<M>::begin(region, &mut workspace, "%p", &mut [Param::NONE], Kind::Leaf).expect("room");
+                let [sum, s, d] = [0; 3].map(|_| asm.getreg(Class::Temporary).expect("one is free"));
+                asm.setl(sum, 0);
+                for (index, (left, constant)) in chunk.iter().enumerate() {
+                    for op in ["multiply", "divide", "modulo"] {
+                        if compute(op, ty, M::LONG_BITS, *left, *constant).is_none() {
+                            continue;
+                        }
+                        let d = if index % 3 == 0 { s } else { d };
+                        match ty {
+                            Integer::I => asm.seti(s, *left as i32),
+                            Integer::U => asm.setu(s, *left as u32),
+                            Integer::L | Integer::Ul if M::LONG_BITS == 32 => asm.setl(s, i64::from(*left as i32)),
+                            Integer::L | Integer::Ul => asm.setl(s, *left),
+                        }
+                        match op {
+                            "multiply" => strength::multiply(&mut asm, ty, d, s, *constant),
+                            "divide" => strength::divide(&mut asm, ty, d, s, *constant),
+                            _ => strength::modulo(&mut asm, ty, d, s, *constant),
+                        }
+                        match ty {
+                            Integer::I => asm.cvi2l(d, d),
+                            Integer::U => asm.cvu2l(d, d),
+                            Integer::L | Integer::Ul => {}
+                        }
+                        asm.mulli(sum, sum, 31);
+                        asm.addl(sum, sum, d);
+                    }
+                }
+                asm.retl(sum);
+                asm.end().unwrap_or_else(|error| panic!("{} {chunk:?}: {error}", M::NAME))
+            });
+        }
+    }
 }
