@@ -14,7 +14,8 @@ use std::path::PathBuf;
     max_term_width = 100,
     propagate_version = true,
     disable_help_subcommand = true,
-    after_help = "Exit status: 0 done, 1 the program is wrong, 2 wrong usage, 3 a fault while running;\n\
+    after_help = "Exit status: 0 done, 1 the program is wrong, 2 wrong usage, 3 a fault while running,\n\
+                  4 `qj verify` ended at a limit;\n\
                   `exit(e)` in a program ends `qj run` with status e.\n\n\
                   Try:\n  \
                   qj init hello && cd hello && qj run hello.esp\n  \
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Test(Test),
     Explain(Explain),
     Init(Init),
+    Verify(Verify),
     Replay(Replay),
     Completions(Completions),
     Man(Man),
@@ -335,6 +337,59 @@ pub(crate) struct Init {
     /// The folder; its name is the program's
     #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
+}
+
+/// Explore every interleaving of a program and show a shortest run that goes wrong
+///
+/// Looks for deadlock, false assertions, and every other fault: bounds, division,
+/// overflow, ranges, empty pools, use of released memory; and tells which lines no
+/// run reaches. Each `model` of the program is explored with its environment, or
+/// the program as a whole if there is none. External channels without an `env`
+/// carry any message their types and ranges allow, at any time.
+///
+/// A search that ends at a limit says so, with exit status 4: it has verified
+/// nothing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    qj verify main.esp\n  \
+    qj verify main.esp --model send --threads 2\n  \
+    qj verify main.esp --process table       one process against anything its ports allow\n  \
+    qj verify main.esp --max-time 60 --max-memory 4000\n  \
+    qj verify main.esp --trace run.qjt --chart run.svg && qj replay run.qjt")]
+pub(crate) struct Verify {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Explore this model only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Explore one process alone, for its use of memory
+    #[arg(long, value_name = "NAME", conflicts_with = "slice")]
+    pub(crate) process: Option<String>,
+    /// Explore these processes; the others do anything their ports allow
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) slice: Vec<String>,
+    /// How many threads search
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) threads: u8,
+    /// Visit every interleaving, also where the order makes no difference
+    #[arg(long)]
+    pub(crate) no_reduction: bool,
+    /// Take replicas that no value names for interchangeable
+    #[arg(long)]
+    pub(crate) symmetry: bool,
+    /// End after so many states
+    #[arg(long, value_name = "N")]
+    pub(crate) max_states: Option<u64>,
+    /// End when the search takes so many megabytes
+    #[arg(long, value_name = "MB", default_value_t = 2048)]
+    pub(crate) max_memory: u64,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) max_time: Option<f64>,
+    /// Write the verdict as one JSON object per model
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Run a recorded run again

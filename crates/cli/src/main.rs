@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => commands::test::test(&terminal, arguments),
         Command::Explain(arguments) => commands::explain::explain(arguments),
         Command::Init(arguments) => commands::init::init(arguments),
+        Command::Verify(arguments) => commands::verify::verify(&terminal, arguments),
         Command::Replay(arguments) => commands::replay::replay(&terminal, arguments),
         Command::Completions(arguments) => commands::documents::completions(arguments),
         Command::Man(_) => commands::documents::man(),

@@ -19,6 +19,8 @@ pub(crate) enum Status {
     Usage,
     /// A fault while running.
     Fault,
+    /// A limit was reached before there was an answer.
+    Unfinished,
     /// What the program itself said.
     Said(u8),
 }
@@ -30,6 +32,7 @@ impl From<Status> for ExitCode {
             Status::Wrong => 1,
             Status::Usage => 2,
             Status::Fault => 3,
+            Status::Unfinished => 4,
             Status::Said(status) => status,
         })
     }

@@ -229,6 +229,8 @@ pub(crate) struct WaitCode {
 
 #[derive(Clone, Debug)]
 pub(crate) struct BodyCode {
+    /// Which process's; none of a function.
+    pub(crate) process: Option<ProcessId>,
     pub(crate) instructions: Vec<Inst>,
     pub(crate) locations: Vec<Location>,
     pub(crate) waits: Vec<WaitCode>,
@@ -257,7 +259,11 @@ impl Code {
         let layouts = Layouts::new(&program.types);
         let body = |body: &Body| Decoder::new(program, &layouts, body).decode();
         let functions = program.functions.iter().map(|function| body(&function.body)).collect();
-        let processes = program.processes.iter().map(|process| body(&process.body)).collect();
+        let numbered = |(index, process): (usize, &crate::ir::Process)| BodyCode {
+            process: Some(ProcessId(index as u32)),
+            ..body(&process.body)
+        };
+        let processes = program.processes.iter().enumerate().map(numbered).collect();
         let mut instances = Vec::new();
         let mut uses = Vec::new();
         for (index, process) in program.processes.iter().enumerate() {
@@ -334,6 +340,7 @@ impl<'a> Decoder<'a> {
         let memory = self.slots.last().map_or(0, |(offset, size)| offset.saturating_add(*size));
         let parameters = self.body.blocks.first().map(|block| registers(&block.parameters)).unwrap_or_default();
         BodyCode {
+            process: None,
             instructions,
             locations,
             waits: self.waits,

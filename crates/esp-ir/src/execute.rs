@@ -3,6 +3,7 @@
 
 use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
 use crate::code::{Register, in_register};
+use crate::coverage::{Coverage, Unwatched, Watch};
 use crate::datum::{Datum, conforms};
 use crate::ir::{BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, Program, Type, UnaryOp};
 use crate::store::{
@@ -72,6 +73,8 @@ pub(crate) struct Scratch {
     allowance: u64,
     /// IR steps executed.
     pub(crate) executed: u64,
+    /// What processes have executed, if somebody wants to know.
+    pub(crate) coverage: Option<Box<Coverage>>,
 }
 
 const CALL_ALLOWANCE: u64 = 1 << 20;
@@ -79,7 +82,7 @@ const CALL_ALLOWANCE: u64 = 1 << 20;
 impl Scratch {
     pub(crate) fn new(code: &Code) -> Scratch {
         let frames = code.functions.iter().map(Frame::new).collect();
-        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0 }
+        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0, coverage: None }
     }
 }
 
@@ -156,12 +159,26 @@ impl<'a> Context<'a> {
     /// Runs `body` from `pc` until it stops or `fuel` is used up.
     pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
         let before = *fuel;
-        let stop = self.run_steps(body, frame, pc, fuel);
+        let stop = match self.scratch.coverage.take() {
+            None => self.run_steps(body, frame, pc, fuel, &mut Unwatched),
+            Some(mut coverage) => {
+                let stop = self.run_steps(body, frame, pc, fuel, coverage.of(body));
+                self.scratch.coverage = Some(coverage);
+                stop
+            }
+        };
         self.scratch.executed += before - *fuel;
         stop
     }
 
-    fn run_steps(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
+    fn run_steps<W: Watch>(
+        &mut self,
+        body: &'a BodyCode,
+        frame: &mut Frame,
+        pc: Pc,
+        fuel: &mut u64,
+        watch: &mut W,
+    ) -> Stop {
         let mut at = pc as usize;
         macro_rules! check {
             ($result:expr) => {
@@ -176,6 +193,7 @@ impl<'a> Context<'a> {
                 return Stop::Fuel(at as Pc);
             }
             *fuel -= 1;
+            watch.reach(at);
             match &body.instructions[at] {
                 Inst::Constant(to, value) => frame.registers[*to as usize] = *value,
                 Inst::Unary(op, kind, to, from) => {
@@ -523,7 +541,7 @@ impl<'a> Context<'a> {
         }
         let before = (*fuel).max(self.scratch.allowance);
         let mut left = before;
-        let stop = self.run_steps(body, &mut callee, 0, &mut left);
+        let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut Unwatched);
         *fuel = fuel.saturating_sub(before - left);
         let outcome = match stop {
             Stop::Value(pc) => {

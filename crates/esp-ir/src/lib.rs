@@ -5,8 +5,10 @@
 
 mod code;
 mod commit;
+pub mod coverage;
 pub mod datum;
 mod execute;
+pub mod explore;
 pub mod graph;
 mod instances;
 pub mod interpreter;
@@ -22,6 +24,7 @@ pub mod replay;
 pub mod report;
 mod rest;
 mod search;
+mod snapshot;
 pub mod step;
 mod store;
 pub mod text;

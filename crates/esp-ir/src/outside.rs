@@ -117,15 +117,19 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
+    /// The message in `parts` as the world sees it.
+    pub(crate) fn datums(&self, sender: u32, channel: ChannelId) -> Result<Vec<Datum>, Fault> {
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let memory = &self.state.instances[sender as usize].frame.memory;
+        let types = &self.program.channels[channel.0 as usize].payload;
+        types.iter().zip(&self.work.parts).map(|(ty, part)| view.datum(*ty, *part, memory)).collect()
+    }
+
     pub(crate) fn give_to_world(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
         let branch = self.branch(instance, branch);
         let channel = channel_of(branch).expect("a message goes on a channel");
         let passed = self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, Some(channel)))?;
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
-        let memory = &self.state.instances[instance as usize].frame.memory;
-        let types = &self.program.channels[channel.0 as usize].payload;
-        let message: Result<Vec<Datum>, Fault> =
-            types.iter().zip(&self.work.parts).map(|(ty, part)| view.datum(*ty, *part, memory)).collect();
+        let message = self.datums(instance, channel);
         let message = message
             .map_err(|fault| report(instance, Trap { fault, location: branch.location, name: None }, Some(channel)))?;
         self.give(instance, passed, branch)?;

@@ -13,6 +13,13 @@ impl<'a> Scene<'a> {
         if let Some(instance) = self.state.unfinished {
             return vec![Step::Local { instance }];
         }
+        let mut candidates = self.candidates();
+        candidates.retain(|step| self.is_possible(*step, Outside::Asked));
+        candidates
+    }
+
+    /// Every step that somebody stands at, whether or not it can be taken.
+    pub(crate) fn candidates(&self) -> Vec<Step> {
         let mut candidates = Vec::new();
         for instance in 0..self.state.instances.len() as u32 {
             if let Control::Running { .. } = self.state.instances[instance as usize].control {
@@ -40,7 +47,6 @@ impl<'a> Scene<'a> {
                 candidates.push(Step::Else { instance });
             }
         }
-        candidates.retain(|step| self.is_possible(*step, Outside::Asked));
         candidates
     }
 

@@ -115,7 +115,7 @@ pub struct Machine<'p> {
     program: &'p Program,
     pub(crate) code: Code,
     checks: Checks,
-    work: Workspace,
+    pub(crate) work: Workspace,
 }
 
 /// Memory that steps are tried and taken with; it says nothing about a state.
@@ -194,6 +194,11 @@ impl<'p> Machine<'p> {
     /// What a state without possible steps is: at rest, ended, or deadlocked.
     pub fn rest(&mut self, state: &mut State, world: &mut dyn World) -> Outcome {
         self.scene(state, world).rest()
+    }
+
+    /// The program it was made for.
+    pub fn program(&self) -> &'p Program {
+        self.program
     }
 
     /// IR steps executed so far.

@@ -220,6 +220,15 @@ pub(crate) struct Pool {
     lowest: u32,
 }
 
+impl Pool {
+    /// Finds out from the counts which objects are free.
+    pub(crate) fn count_free(&mut self) {
+        self.free = self.counts.iter().filter(|count| **count == 0).count() as u32;
+        let lowest = self.counts.iter().position(|count| *count == 0);
+        self.lowest = lowest.unwrap_or(self.counts.len()) as u32;
+    }
+}
+
 /// Where a value lies: in the memory of the frame at hand, or in a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Space {

@@ -66,7 +66,7 @@ fn without_a_model_all_is_explored_and_the_world_may_do_anything() {
         expect![[r#"
             relay Explored
             show Explored
-            inC: [All, One], bound None
+            inC: [One, One], bound None
             midC: inside
             outC: to the world
         "#]],
@@ -122,7 +122,7 @@ fn a_process_alone_is_surrounded_by_its_ports() {
             relay LeftOut
             show Explored
             inC: [One, One], bound None
-            midC: [All], bound None
+            midC: [One], bound None
             outC: to the world
         "#]],
     );

@@ -66,6 +66,8 @@ pub struct Channel {
     pub name: SmolStr,
     /// Types of the values of one message.
     pub payload: Vec<TypeId>,
+    /// For each of them, whether it can decide what its receivers do.
+    pub weights: Vec<Weight>,
     /// Who is at its ends.
     pub boundary: Boundary,
     /// `shared`: several instances may take any message.
@@ -132,16 +134,16 @@ pub struct Extern {
     pub parameters: Vec<(Option<SmolStr>, TypeId, Mutability)>,
     /// Result; none for a procedure.
     pub result: Option<TypeId>,
-    /// Whether its result can reach a condition, a pattern, an index or the world.
+    /// Whether its result can reach a condition, a pattern, an index or arithmetic that can fault.
     pub weight: Weight,
     /// Place of the declaration, or of the first call of an implicit one.
     pub span: Span,
 }
 
-/// Whether what an extern function returns matters to what the program does.
+/// Whether a value from outside matters to what the program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// Whatever it returns, the processes do the same.
+    /// Whatever it is, the processes do the same.
     Idle,
     /// It can decide something.
     Decides,

@@ -5,9 +5,11 @@
 mod describe;
 mod graph;
 mod layout;
+mod models;
 
 pub use describe::type_name;
 pub use graph::graph;
+pub use models::{Modelled, NoSuch, Part, Subject, missing_ranges, models};
 pub use quaject_esp_syntax::check::Loader;
 
 use quaject_esp_gen::c;

@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod test;
+pub(crate) mod verify;
 
 use crate::terminal::{Status, Stop, Terminal};
 use quaject_esp::{Compiled, Emit, Outputs};

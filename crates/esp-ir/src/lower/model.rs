@@ -11,7 +11,6 @@ use crate::ir::{Base, Edge, ProcessId};
 use crate::model::{Abstraction, ModelProgram, Part, Role, Scope, Values};
 use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
 use quaject_esp_syntax::span::SourceMap;
-use rustc_hash::FxHashSet;
 
 /// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
 pub fn lower_model(
@@ -44,13 +43,12 @@ pub fn lower_model(
         channels: lowered.channels.len() as u32,
         externs: lowered.externs.len() as u32,
         bounds: vec![None; lowered.channels.len()],
-        messages: lowered.channels.iter().map(|channel| vec![Values::All; channel.payload.len()]).collect(),
-        results: program.externs.iter().map(returned).collect(),
+        messages: program.channels.iter().map(|channel| channel.weights.iter().map(weighed).collect()).collect(),
+        results: program.externs.iter().map(|function| weighed(&function.weight)).collect(),
         abstractions: Vec::new(),
         properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
         program: lowered,
     };
-    mark_what_environments_call(&mut result);
     let uses = Uses::of(&result);
     for channel in 0..result.channels {
         open_or_close(&mut result, ChannelId(channel), &uses);
@@ -69,28 +67,13 @@ pub fn lower_model(
             Role::Explored => {}
         }
     }
-    forget_unread_values(&mut result);
     result
 }
 
-fn returned(function: &hir::Extern) -> Values {
-    match function.weight {
+fn weighed(weight: &Weight) -> Values {
+    match weight {
         Weight::Decides => Values::All,
         Weight::Idle => Values::One,
-    }
-}
-
-/// What an environment learns may decide what it does.
-fn mark_what_environments_call(model: &mut ModelProgram) {
-    for (process, role) in model.program.processes.iter().zip(&model.roles) {
-        if *role != Role::Environment {
-            continue;
-        }
-        for instruction in process.body.blocks.iter().flat_map(|block| &block.instructions) {
-            if let Op::CallExtern { function, .. } = &instruction.op {
-                model.results[function.0 as usize] = Values::All;
-            }
-        }
     }
 }
 
@@ -362,28 +345,6 @@ fn restrict(result: &mut ModelProgram, model: &hir::Model, program: &hir::Progra
             AbstractionKind::Range(from, to) => Abstraction::Range(*from, *to),
         };
         result.abstractions.push((kind, part));
-    }
-}
-
-/// A value of a message from outside that no pattern looks at or keeps needs only one value.
-fn forget_unread_values(model: &mut ModelProgram) {
-    let mut read: FxHashSet<(ChannelId, usize)> = FxHashSet::default();
-    for process in &model.program.processes {
-        for wait in process.body.blocks.iter().filter_map(|block| waiting(&block.terminator)) {
-            for branch in &wait.branches {
-                if let Operation::In { channel, patterns, .. } = &branch.operation {
-                    let kept = patterns.iter().enumerate().filter(|(_, pattern)| **pattern != Pattern::Any);
-                    read.extend(kept.map(|(number, _)| (*channel, number)));
-                }
-            }
-        }
-    }
-    for (channel, values) in model.messages.iter_mut().enumerate() {
-        for (number, values) in values.iter_mut().enumerate() {
-            if !read.contains(&(ChannelId(channel as u32), number)) {
-                *values = Values::One;
-            }
-        }
     }
 }
 

@@ -16,12 +16,24 @@ use smol_str::SmolStr;
 
 /// Checks every model.
 pub(super) fn check(checker: &mut Checker) {
+    for channel in &mut checker.channels {
+        channel.hir.weights = vec![Weight::Idle; channel.hir.payload.len()];
+    }
     for item in checker.model_items.clone() {
         check_model(checker, item);
     }
     let everything: Vec<ProcessId> = (0..checker.processes.len() as u32).map(ProcessId).collect();
-    for id in taint::deciding_externs(checker, &everything) {
+    let models = std::mem::take(&mut checker.models);
+    let environments: Vec<&[hir::Process]> = models.iter().map(|model| &model.environment[..]).collect();
+    let deciding = taint::deciding(checker, &everything, &environments);
+    checker.models = models;
+    for id in deciding.externs {
         checker.externs[id.0 as usize].hir.weight = Weight::Decides;
+    }
+    for (channel, number) in deciding.payloads {
+        if let Some(weight) = checker.channels[channel.0 as usize].hir.weights.get_mut(number as usize) {
+            *weight = Weight::Decides;
+        }
     }
 }
 
@@ -174,8 +186,8 @@ fn require_ranges(checker: &mut Checker, item: &ast::Model, model: &hir::Model) 
         ModelScope::Process(process) => vec![*process],
         ModelScope::Slice(processes) => processes.clone(),
     };
-    let deciding = taint::deciding_externs(checker, &scope);
-    for id in deciding {
+    let deciding = taint::deciding(checker, &scope, &[&model.environment]);
+    for id in deciding.externs {
         let hir = &checker.externs[id.0 as usize].hir;
         let ranged = model.abstractions.iter().any(|(_, path)| *path == ModelPath::Extern(id));
         let integer = hir.result.is_some_and(|ty| checker.is_integer(ty));

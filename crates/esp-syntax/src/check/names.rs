@@ -444,6 +444,7 @@ fn channel(item: &ast::Channel) -> hir::Channel {
     let mut channel = hir::Channel {
         name: item.name.text.clone(),
         payload: Vec::new(),
+        weights: Vec::new(),
         boundary: hir::Boundary::Internal,
         sharing: hir::Sharing::Ports,
         policy: hir::Policy::default(),

@@ -1,13 +1,14 @@
-//! Which extern functions decide what a program does: those whose result can reach a condition, a pattern, an index or
-//! the world (for E0801). Coarse: a variable is one thing, whatever its parts.
+//! Which extern functions, and which values of messages, decide what a program does: those that can reach a condition,
+//! a pattern, an index or arithmetic that can fault (for E0801, and for what the checker has to try). What only goes
+//! out to the world decides nothing. Coarse: a variable is one thing, whatever its parts.
 
 use super::names::Checker;
 use super::walk;
 use crate::hir::{
-    Argument, Boundary, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind, Place,
-    ProcessId, Stmt, StmtKind,
+    self, Argument, BinaryOperator, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind,
+    Place, ProcessId, Stmt, StmtKind, UnaryOperator,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Something a value can be in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,31 +27,49 @@ struct Flows {
     externs: Vec<ExternId>,
 }
 
-/// The extern functions called in these processes whose result can reach a decision, in order of declaration.
-pub(super) fn deciding_externs(checker: &Checker, scope: &[ProcessId]) -> Vec<ExternId> {
+/// What decides what a program does.
+pub(super) struct Deciding {
+    /// Extern functions that are called, by their result, in order of declaration.
+    pub(super) externs: Vec<ExternId>,
+    /// Values of messages.
+    pub(super) payloads: FxHashSet<(ChannelId, u32)>,
+}
+
+/// What decides what these processes do, and the environments of models.
+pub(super) fn deciding(checker: &Checker, scope: &[ProcessId], environments: &[&[hir::Process]]) -> Deciding {
     let mut flows = Flows::default();
     for process in scope {
         if let Some(hir) = &checker.processes[process.0 as usize].hir {
-            walk::statements(&hir.body, &mut |stmt| flows.statement(checker, *process, stmt));
+            walk::statements(&hir.body, &mut |stmt| flows.statement(*process, stmt));
         }
+    }
+    // Environments have variables of their own, under numbers that no process has.
+    let first = checker.processes.len() as u32;
+    for (number, environment) in environments.iter().copied().flatten().enumerate() {
+        let process = ProcessId(first + number as u32);
+        walk::statements(&environment.body, &mut |stmt| flows.statement(process, stmt));
     }
     flows.externs.sort();
     flows.externs.dedup();
     let backward = flows.reaching();
     flows.externs.retain(|id| backward.contains(&Holder::Result(*id)));
-    flows.externs
+    let payloads = backward.iter().filter_map(|holder| match holder {
+        Holder::Payload(channel, number) => Some((*channel, *number)),
+        Holder::Variable(..) | Holder::Result(_) | Holder::Decision => None,
+    });
+    Deciding { payloads: payloads.collect(), externs: flows.externs }
 }
 
 impl Flows {
     /// Every holder whose value can reach a decision.
-    fn reaching(&self) -> rustc_hash::FxHashSet<Holder> {
+    fn reaching(&self) -> FxHashSet<Holder> {
         let mut from: FxHashMap<Holder, Vec<Holder>> = FxHashMap::default();
         for (source, targets) in &self.to {
             for target in targets {
                 from.entry(*target).or_default().push(*source);
             }
         }
-        let mut reached = rustc_hash::FxHashSet::default();
+        let mut reached = FxHashSet::default();
         let mut open = vec![Holder::Decision];
         while let Some(holder) = open.pop() {
             if reached.insert(holder) {
@@ -62,6 +81,9 @@ impl Flows {
 
     /// Everything an expression's value depends on goes to a holder; its indices decide.
     fn expr(&mut self, process: ProcessId, expr: &Expr, target: Holder) {
+        if can_fault(expr) {
+            walk::operands(expr, &mut |operand| self.expr(process, operand, Holder::Decision));
+        }
         match &expr.kind {
             ExprKind::Local(local) => self.add(Holder::Variable(process, *local), target),
             ExprKind::CallExtern(id, arguments) => {
@@ -122,9 +144,16 @@ impl Flows {
         pattern.condition.iter().for_each(|condition| self.expr(process, condition, Holder::Decision));
     }
 
-    fn statement(&mut self, checker: &Checker, process: ProcessId, stmt: &Stmt) {
+    fn statement(&mut self, process: ProcessId, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::Assign(place, value) | StmtKind::Update { place, value, .. } => {
+            StmtKind::Update { place, value, .. } => {
+                // As of `can_fault`: the operation may overflow.
+                self.expr(process, value, Holder::Variable(process, place.base));
+                self.expr(process, value, Holder::Decision);
+                self.add(Holder::Variable(process, place.base), Holder::Decision);
+                walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
+            }
+            StmtKind::Assign(place, value) => {
                 self.expr(process, value, Holder::Variable(process, place.base));
                 walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
             }
@@ -155,10 +184,9 @@ impl Flows {
                             }
                         }
                         Operation::Out(_, channel, values) => {
-                            let world = checker.channels[channel.0 as usize].hir.boundary == Boundary::ToWorld;
                             for (index, value) in values.iter().enumerate() {
                                 let payload = Holder::Payload(*channel, index as u32);
-                                self.expr(process, value, if world { Holder::Decision } else { payload });
+                                self.expr(process, value, payload);
                             }
                         }
                         Operation::After(duration, _) => self.expr(process, duration, Holder::Decision),
@@ -167,5 +195,65 @@ impl Flows {
             }
             _ => walk::expressions(stmt, &mut |expr| self.expr(process, expr, Holder::Decision)),
         }
+    }
+}
+
+/// Whether computing it can be a fault that depends on its operands, overflow included.
+fn can_fault(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Binary(operator, ..) => match operator {
+            BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Remainder
+            | BinaryOperator::Add
+            | BinaryOperator::Subtract
+            | BinaryOperator::ShiftLeft
+            | BinaryOperator::ShiftRight
+            // The right side is computed only if the left one says so.
+            | BinaryOperator::And
+            | BinaryOperator::Or => true,
+            BinaryOperator::BitAnd
+            | BinaryOperator::BitXor
+            | BinaryOperator::BitOr
+            | BinaryOperator::Equal
+            | BinaryOperator::NotEqual
+            | BinaryOperator::Less
+            | BinaryOperator::LessEqual
+            | BinaryOperator::Greater
+            | BinaryOperator::GreaterEqual => false,
+        },
+        ExprKind::Unary(operator, _) => match operator {
+            UnaryOperator::Negate => true,
+            UnaryOperator::Not | UnaryOperator::Complement => false,
+        },
+        ExprKind::Slice(..)
+        | ExprKind::Concatenate(..)
+        | ExprKind::Fit(_)
+        | ExprKind::Number { .. }
+        | ExprKind::LayoutField { .. }
+        | ExprKind::CallFn(..)
+        | ExprKind::InstanceOf(..) => true,
+        ExprKind::Constant(_)
+        | ExprKind::Bytes(_)
+        | ExprKind::Local(_)
+        | ExprKind::Record(_)
+        | ExprKind::Array(_)
+        | ExprKind::Repeat(_)
+        | ExprKind::Union(..)
+        | ExprKind::Content(_)
+        | ExprKind::Box(_)
+        | ExprKind::Field(..)
+        | ExprKind::Index(..)
+        | ExprKind::Length(_)
+        | ExprKind::Convert(_)
+        | ExprKind::WidenPid(_)
+        | ExprKind::Test(_)
+        | ExprKind::Conditional(..)
+        | ExprKind::CallExtern(..)
+        | ExprKind::Freeze(_)
+        | ExprKind::Thaw(_)
+        | ExprKind::OwnId
+        | ExprKind::ReplicaNumber(_)
+        | ExprKind::FreeObjects(_) => false,
     }
 }

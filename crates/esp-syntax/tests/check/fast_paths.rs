@@ -196,10 +196,6 @@ model p { slice P; abstract range readRegister 0..2; abstract range index 0..2; 
               at 6:7 `m`
               at 2:11 `readRegister`: its result decides what the program does
               help: `abstract range readRegister 0..4;`
-            error[E0801]: model `m` needs a range for `log`
-              at 6:7 `m`
-              at 2:44 `log`: its result decides what the program does
-              help: `abstract range log 0..4;`
             error[E0801]: model `m` needs a range for `index`
               at 6:7 `m`
               at 2:98 `index`: its result decides what the program does
@@ -208,10 +204,6 @@ model p { slice P; abstract range readRegister 0..2; abstract range index 0..2; 
               at 8:7 `o`
               at 2:11 `readRegister`: its result decides what the program does
               help: `abstract range readRegister 0..4;`
-            error[E0801]: model `p` needs a range for `log`
-              at 9:7 `p`
-              at 2:44 `log`: its result decides what the program does
-              help: `abstract range log 0..4;`
         "#]],
     );
 }

@@ -1,0 +1,153 @@
+//! `qj verify`
+
+use crate::arguments::Verify;
+use crate::terminal::{Status, Stop, Terminal, print, say};
+use quaject_esp::{Modelled, NoSuch, Part, Subject};
+use quaject_esp_check::{Limits, Options, Progress, Reduction, Refusal, Report, Storage, Symmetry, Verdict};
+use quaject_esp_ir::datum::print_message;
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::report::location_text;
+use quaject_esp_run::Trouble;
+use quaject_esp_run::disk::open_program;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
+    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::wrong)?;
+    let modelled = quaject_esp::models(source, &mut disk, &subject(&arguments)).map_err(no_such)?;
+    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
+    let options = options(&arguments);
+    let mut status = Status::Done;
+    for model in models {
+        let found = match explore(terminal, &modelled, model, &options)? {
+            Some(report) => {
+                tell(model, &options, &report, arguments.json)?;
+                match report.verdict {
+                    Verdict::Holds => Status::Done,
+                    Verdict::Violated(_) => Status::Wrong,
+                    Verdict::Unfinished(_) => Status::Unfinished,
+                }
+            }
+            None => Status::Wrong,
+        };
+        // An error outweighs an open question.
+        if status != Status::Wrong && found != Status::Done {
+            status = found;
+        }
+    }
+    Ok(status)
+}
+
+fn subject(arguments: &Verify) -> Subject {
+    let scope = match (&arguments.process, &arguments.slice[..]) {
+        (Some(process), _) => Some(Part::Process(process.clone())),
+        (None, []) => None,
+        (None, names) => Some(Part::Slice(names.to_vec())),
+    };
+    Subject { model: arguments.model.clone(), scope }
+}
+
+fn no_such(error: NoSuch) -> Stop {
+    let trouble = Trouble::new(format!("the program has no {} `{}`", error.what, error.name));
+    Stop::usage(match &error.known[..] {
+        [] => trouble,
+        known => trouble.help(format!("there is `{}`", known.join("`, `"))),
+    })
+}
+
+fn options(arguments: &Verify) -> Options {
+    Options {
+        reduction: if arguments.no_reduction { Reduction::Off } else { Reduction::On },
+        symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
+        storage: Storage::Exact,
+        threads: usize::from(arguments.threads),
+        limits: Limits {
+            states: arguments.max_states,
+            bytes: Some(arguments.max_memory.saturating_mul(1_000_000)),
+            time: arguments.max_time.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+        },
+    }
+}
+
+/// Explores one model; nothing if it cannot be, which has been said then.
+fn explore(
+    terminal: &Terminal,
+    modelled: &Modelled,
+    model: &ModelProgram,
+    options: &Options,
+) -> Result<Option<Report>, Stop> {
+    let watched = io::stderr().is_terminal();
+    let mut shown = false;
+    let mut progress = |now: Progress| {
+        if watched && now.elapsed > Duration::from_secs(1) {
+            shown = true;
+            say(&progress_line(&now));
+        }
+    };
+    let checked = quaject_esp_check::check(model, options, &mut progress);
+    if shown {
+        say("\r\x1b[K");
+    }
+    match checked {
+        Ok(report) => Ok(Some(report)),
+        Err(Refusal::TooLarge(error)) => Err(Stop::wrong(Trouble::new(error.to_string()))),
+        Err(Refusal::Unbounded(missing)) => {
+            let program = modelled.program.as_ref().expect("there are models of it");
+            terminal.diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));
+            Ok(None)
+        }
+    }
+}
+
+fn progress_line(now: &Progress) -> String {
+    let rate = now.states as f64 / now.elapsed.as_secs_f64();
+    let megabytes = now.bytes as f64 / 1e6;
+    format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
+}
+
+fn tell(model: &ModelProgram, options: &Options, report: &Report, json: bool) -> Result<(), Stop> {
+    if json {
+        let mut line = json_of(model, report).to_string();
+        line.push('\n');
+        return print(line.as_bytes());
+    }
+    print(report.text(model, options).as_bytes())
+}
+
+/// The verdict for programs.
+fn json_of(model: &ModelProgram, report: &Report) -> serde_json::Value {
+    let program = &model.program;
+    let (verdict, counterexample) = match &report.verdict {
+        Verdict::Holds => ("holds", None),
+        Verdict::Violated(found) => ("violated", Some(found)),
+        Verdict::Unfinished(_) => ("unfinished", None),
+    };
+    let steps = |found: &quaject_esp_check::Counterexample| -> Vec<serde_json::Value> {
+        let step = |traced: &quaject_esp_check::Traced| {
+            let message = traced.message.as_ref().map(|(channel, message)| {
+                let channel = &program.channels[channel.0 as usize];
+                let text = print_message(program, &channel.payload, message);
+                serde_json::json!({ "channel": channel.name.as_str(), "values": text })
+            });
+            let at: Vec<String> = traced.locations.iter().map(|at| location_text(program, *at)).collect();
+            serde_json::json!({ "step": traced.step.to_string(), "message": message, "at": at })
+        };
+        found.steps.iter().map(step).collect()
+    };
+    serde_json::json!({
+        "model": model.name.as_deref(),
+        "verdict": verdict,
+        "states": report.states,
+        "steps": report.transitions,
+        "depth": report.depth,
+        "seconds": report.elapsed.as_secs_f64(),
+        "bytes": report.bytes,
+        "restrictions": report.restrictions,
+        "unreached": report.unreached.iter().map(|at| location_text(program, *at)).collect::<Vec<_>>(),
+        "problem": counterexample.map(|found| found.problem.name()),
+        "explanation": counterexample.map(|found| found.problem.text(program)),
+        "cycle": counterexample.and_then(|found| found.cycle),
+        "run": counterexample.map(steps),
+    })
+}

@@ -1,0 +1,92 @@
+//! How a program is to be explored, and how far.
+
+use std::time::Duration;
+
+/// How to explore.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Whether states that make no difference are passed over.
+    pub reduction: Reduction,
+    /// Whether replicas that nothing tells apart count as one.
+    pub symmetry: Symmetry,
+    /// How visited states are remembered.
+    pub storage: Storage,
+    /// How many threads search.
+    pub threads: usize,
+    /// How far.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            reduction: Reduction::On,
+            symmetry: Symmetry::Off,
+            storage: Storage::Exact,
+            threads: 1,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Whether states that make no difference to what can go wrong are passed over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    /// They are (partial-order reduction).
+    On,
+    /// Every state is visited.
+    Off,
+}
+
+/// Whether states that differ only in which replica is in which part are one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Symmetry {
+    /// They are, for replicas that no value names.
+    On,
+    /// They are not.
+    Off,
+}
+
+/// How visited states are remembered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// Whole.
+    Exact,
+    /// By 64 bits of a hash: two states with the same are taken for one.
+    Compact,
+}
+
+/// Where a search ends even if there is more.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// States.
+    pub states: Option<u64>,
+    /// Memory in bytes, of what the search itself keeps.
+    pub bytes: Option<u64>,
+    /// Time.
+    pub time: Option<Duration>,
+}
+
+/// The limit a search ended at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Number of states.
+    States,
+    /// Memory.
+    Memory,
+    /// Time.
+    Time,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// States visited or waiting.
+    pub states: u64,
+    /// Steps from the start.
+    pub depth: u32,
+    /// Memory used.
+    pub bytes: u64,
+    /// Time used.
+    pub elapsed: Duration,
+}

@@ -1,0 +1,110 @@
+//! Parts of states by number: what one instance is in, what all share. A state is then a few numbers, one per slot,
+//! and what a step does to a part is worked out once. Shared by the threads of a search.
+
+use quaject_esp_ir::ir::ProcessId;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+use std::sync::RwLock;
+
+/// The number of a part within its table.
+pub(crate) type PartId = u32;
+
+/// All parts seen so far, one table per kind of slot.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    tables: Vec<RwLock<Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    bytes: Vec<u8>,
+    /// Where each part ends.
+    ends: Vec<u32>,
+    /// Numbers plus one by hash; 0 is empty. Its length is a power of two.
+    slots: Vec<u32>,
+}
+
+impl Table {
+    fn get(&self, id: PartId) -> &[u8] {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.bytes[start as usize..self.ends[id] as usize]
+    }
+
+    fn find(&self, part: &[u8]) -> Result<PartId, usize> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut at = hash(part) as usize & mask;
+        while let Some(slot) = self.slots.get(at).copied().filter(|slot| *slot != 0) {
+            if self.get(slot - 1) == part {
+                return Ok(slot - 1);
+            }
+            at = (at + 1) & mask;
+        }
+        Err(at)
+    }
+
+    fn add(&mut self, part: &[u8]) -> PartId {
+        if self.ends.len() * 4 >= self.slots.len() * 3 {
+            self.slots = vec![0; (self.slots.len() * 2).max(16)];
+            for id in 0..self.ends.len() as u32 {
+                let mask = self.slots.len() - 1;
+                let mut at = hash(self.get(id)) as usize & mask;
+                while self.slots[at] != 0 {
+                    at = (at + 1) & mask;
+                }
+                self.slots[at] = id + 1;
+            }
+        }
+        match self.find(part) {
+            Ok(id) => id,
+            Err(at) => {
+                self.bytes.extend_from_slice(part);
+                self.ends.push(self.bytes.len() as u32);
+                self.slots[at] = self.ends.len() as u32;
+                self.ends.len() as u32 - 1
+            }
+        }
+    }
+}
+
+fn hash(part: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(part);
+    hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+impl Parts {
+    /// Tables for as many kinds of slots.
+    pub(crate) fn new(kinds: usize) -> Parts {
+        Parts { tables: (0..kinds).map(|_| RwLock::default()).collect() }
+    }
+
+    /// The number of a part, new or known.
+    pub(crate) fn number(&self, kind: usize, part: &[u8]) -> PartId {
+        let table = &self.tables[kind];
+        let known = table.read().expect("no thread panics with a table").find(part);
+        match known {
+            Ok(id) => id,
+            Err(_) => table.write().expect("no thread panics with a table").add(part),
+        }
+    }
+
+    /// Appends the part of this number.
+    pub(crate) fn read(&self, kind: usize, id: PartId, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.tables[kind].read().expect("no thread panics with a table").get(id));
+    }
+
+    /// How much memory all parts take.
+    pub(crate) fn bytes(&self) -> usize {
+        let sizes = self.tables.iter().map(|table| {
+            let table = table.read().expect("no thread panics with a table");
+            table.bytes.capacity() + 4 * (table.ends.capacity() + table.slots.capacity())
+        });
+        sizes.sum()
+    }
+}
+
+/// Which table each instance's parts are in: replicas share one.
+pub(crate) fn kinds_of(processes: impl Iterator<Item = ProcessId>) -> Vec<usize> {
+    processes.map(|process| process.0 as usize).collect()
+}

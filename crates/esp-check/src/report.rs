@@ -1,0 +1,189 @@
+//! What a check has come to: the verdict, what was covered to reach it, and what was not.
+
+use crate::counterexample::Counterexample;
+use crate::options::{Limit, Options, Reduction, Storage, Symmetry};
+use quaject_esp_ir::coverage::Coverage;
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program};
+use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// What a check has come to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// States visited.
+    pub states: u64,
+    /// Steps taken between them.
+    pub transitions: u64,
+    /// Steps from the start to the farthest.
+    pub depth: u32,
+    /// Memory used for the search.
+    pub bytes: u64,
+    /// Time used.
+    pub elapsed: Duration,
+    /// Lines of explored processes that no run reaches; only known of a finished search.
+    pub unreached: Vec<Location>,
+    /// What the environment was held to: what the verdict does not speak of.
+    pub restrictions: Vec<String>,
+    /// How likely it is that a state was missed (see [`Storage::Compact`]), at most.
+    pub missed: f64,
+    /// Properties that were checked beside.
+    pub properties: Vec<String>,
+}
+
+/// The verdict.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// No run goes wrong.
+    Holds,
+    /// This one does.
+    Violated(Counterexample),
+    /// None was found before the limit, which says nothing of the others.
+    Unfinished(Limit),
+}
+
+/// What the model restricts the world to.
+pub(crate) fn restrictions(model: &ModelProgram) -> Vec<String> {
+    let program = &model.program;
+    let mut restrictions = Vec::new();
+    for (index, channel) in program.channels.iter().enumerate() {
+        let channel_id = ChannelId(index as u32);
+        if channel.boundary != Boundary::FromWorld {
+            continue;
+        }
+        if let Some(bound) = model.bounds[index] {
+            restrictions.push(format!("at most {bound} messages on `{}`", channel.name));
+        }
+        for (number, (_, values)) in model.message(channel_id).enumerate() {
+            if let Values::Range(from, to) = values {
+                restrictions.push(format!("`{}.{number}` is in {from}..{to}", channel.name));
+            }
+        }
+    }
+    for (index, function) in program.externs.iter().enumerate().take(model.externs as usize) {
+        if let Values::Range(from, to) = model.results[ExternId(index as u32).0 as usize] {
+            restrictions.push(format!("`{}` returns {from}..{to}", function.name));
+        }
+        let written =
+            function.parameters.iter().any(|(_, mutability)| *mutability == quaject_esp_ir::ir::Mutability::Mutable);
+        if written {
+            restrictions.push(format!("`{}` leaves its arguments as they are", function.name));
+        }
+    }
+    restrictions
+}
+
+/// The lines of explored processes with code of which nothing was executed.
+pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Location> {
+    let mut lines: BTreeMap<(u16, u32), (Location, bool)> = BTreeMap::new();
+    for process_id in model.explored() {
+        let process = &model.program.processes[process_id.0 as usize];
+        let mut position = 0;
+        for block in &process.body.blocks {
+            let locations = block.instructions.iter().map(|instruction| instruction.location);
+            for location in locations.chain([block.location]) {
+                let executed = coverage.has(process_id, position);
+                position += 1;
+                if location.line > 0 {
+                    let line = lines.entry((location.file, location.line)).or_insert((location, false));
+                    line.1 |= executed;
+                }
+            }
+        }
+    }
+    lines.into_values().filter(|(_, executed)| !executed).map(|(location, _)| location).collect()
+}
+
+impl Report {
+    /// The verdict and what it covers, as text that ends with a line end.
+    pub fn text(&self, model: &ModelProgram, options: &Options) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
+        match &self.verdict {
+            Verdict::Holds => line(format!("no errors in {}", subject(model))),
+            Verdict::Violated(found) => line(format!("error `{}` in {}", found.problem.name(), subject(model))),
+            Verdict::Unfinished(limit) => {
+                let limit = match limit {
+                    Limit::States => "of states",
+                    Limit::Memory => "of memory",
+                    Limit::Time => "of time",
+                };
+                line(format!("NOT VERIFIED: {} has more states than the limit {limit} allows", subject(model)));
+            }
+        }
+        if let Verdict::Violated(found) = &self.verdict {
+            line(found.text(model).trim_end().to_string());
+        }
+        let mut how = Vec::new();
+        match options.reduction {
+            Reduction::On => how.push("reduced"),
+            Reduction::Off => how.push("every interleaving"),
+        }
+        match options.symmetry {
+            Symmetry::On => how.push("replicas interchanged"),
+            Symmetry::Off => {}
+        }
+        let seconds = self.elapsed.as_secs_f64();
+        line(format!(
+            "{} states ({}), {} steps, depth {}, {:.3} s, {:.1} MB",
+            self.states,
+            how.join(", "),
+            self.transitions,
+            self.depth,
+            seconds,
+            self.bytes as f64 / 1e6
+        ));
+        match options.storage {
+            Storage::Exact => {}
+            Storage::Compact => {
+                line(format!(
+                    "states were told apart by 64 bits: one was missed with probability below {:.1e}",
+                    self.missed
+                ));
+            }
+        }
+        let covered = match &self.verdict {
+            Verdict::Holds => "covered",
+            Verdict::Violated(_) => "looked for",
+            Verdict::Unfinished(_) => "covered, within the states visited",
+        };
+        let mut all = vec!["deadlock, assertions, bounds, division, overflow, ranges, pools, memory".to_string()];
+        all.extend(self.properties.iter().map(|property| format!("`{property}`")));
+        line(format!("{covered}: {}", all.join(", ")));
+        if !self.restrictions.is_empty() {
+            line(format!("not covered: anything but {}", self.restrictions.join("; ")));
+        }
+        if !self.unreached.is_empty() {
+            let lines: Vec<String> = self.unreached.iter().map(|at| line_text(&model.program, *at)).collect();
+            line(format!("never executed: {}", lines.join(", ")));
+        }
+        text
+    }
+}
+
+fn line_text(program: &Program, location: Location) -> String {
+    format!("{}:{}", program.files[location.file as usize], location.line)
+}
+
+/// What was checked, in words.
+fn subject(model: &ModelProgram) -> String {
+    let name = |process: &quaject_esp_ir::ir::ProcessId| model.program.processes[process.0 as usize].name.to_string();
+    let scope = match &model.scope {
+        Scope::All => {
+            let count = model.roles.iter().filter(|role| **role == Role::Explored).count();
+            format!("{count} process{}", if count == 1 { "" } else { "es" })
+        }
+        Scope::Process(process) => format!("process `{}` alone", name(process)),
+        Scope::Slice(processes) => {
+            let names: Vec<String> = processes.iter().map(|process| format!("`{}`", name(process))).collect();
+            format!("slice {}", names.join(", "))
+        }
+    };
+    match &model.name {
+        Some(model) => format!("model `{model}` ({scope})"),
+        None => scope,
+    }
+}

@@ -1,0 +1,151 @@
+//! From a state that was found back to the run that leads there: first the moves between the visited states, then each
+//! single step with all that is said in it, taken once more by the flow IR's `step`.
+
+use crate::counterexample::Traced;
+use crate::moves::{Move, Mover};
+use crate::space::{Space, Stepping};
+use crate::store::{StateRef, Store, hash};
+use quaject_esp_ir::ir::{ChannelId, Location};
+use quaject_esp_ir::step::{Effect, Step, TooLarge};
+
+/// A step and all that was chosen for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) step: Step,
+    pub(crate) message: Option<u32>,
+    pub(crate) choices: Box<[u32]>,
+}
+
+impl Chosen {
+    pub(crate) fn of(found: &Move) -> Chosen {
+        Chosen { step: found.step, message: found.message, choices: found.choices.clone() }
+    }
+
+    pub(crate) fn local(instance: u32) -> Chosen {
+        Chosen { step: Step::Local { instance }, message: None, choices: Box::default() }
+    }
+}
+
+/// The steps from the start to a visited state.
+pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Result<Vec<Chosen>, TooLarge> {
+    let mut states = vec![state];
+    loop {
+        let last = states[states.len() - 1];
+        let parent = store.parent(last);
+        if parent == last {
+            break;
+        }
+        states.push(parent);
+    }
+    states.reverse();
+    let mut mover = Mover::new(space)?;
+    let mut numbers = mover.start();
+    let mut way = Vec::new();
+    settle(&mut mover, &mut numbers, 0..space.instances as u32, &mut way);
+    let mut wanted = vec![0; space.width];
+    for state in &states[1..] {
+        store.read(*state, &mut wanted);
+        step_to(&mut mover, &mut numbers, &mut way, &|reached| reached == wanted);
+    }
+    Ok(way)
+}
+
+/// Takes the move to the state that is wanted.
+pub(crate) fn step_to(
+    mover: &mut Mover<'_>,
+    numbers: &mut [u32],
+    way: &mut Vec<Chosen>,
+    is_wanted: &dyn Fn(&[u32]) -> bool,
+) {
+    mover.find(numbers);
+    let mut reached = vec![0; numbers.len()];
+    let base = hash(numbers);
+    for index in 0..mover.found.len() {
+        let found = mover.found[index];
+        mover.apply(found, numbers, base, &mut reached);
+        let mut same = reached.clone();
+        for group in &mover.space.groups {
+            same[group.clone()].sort_unstable();
+        }
+        if !is_wanted(&same) {
+            continue;
+        }
+        let found = mover.get(found).clone();
+        way.push(Chosen::of(&found));
+        for (slot, part) in &found.changes {
+            numbers[*slot as usize] = *part;
+        }
+        if let Some(counter) = found.counter {
+            numbers[counter as usize] += 1;
+        }
+        let slots: Vec<u32> = found.changes.iter().map(|(slot, _)| *slot).collect();
+        settle(mover, numbers, slots.into_iter(), way);
+        return;
+    }
+    unreachable!("every visited state but the first is reached by a move from its parent")
+}
+
+/// The own code that some run at once.
+fn settle(mover: &mut Mover<'_>, numbers: &mut [u32], slots: impl Iterator<Item = u32>, way: &mut Vec<Chosen>) {
+    if mover.space.stepping != Stepping::Settled {
+        return;
+    }
+    for slot in slots.filter(|slot| (*slot as usize) < mover.space.instances) {
+        let settled = mover.settled_part(slot, numbers[slot as usize]);
+        if settled != numbers[slot as usize] {
+            way.push(Chosen::local(slot));
+            numbers[slot as usize] = settled;
+        }
+    }
+}
+
+/// Takes the steps once more and notes what happens.
+pub(crate) fn narrate(space: &Space<'_>, way: &[Chosen]) -> Result<Vec<Traced>, TooLarge> {
+    let mut mover = Mover::new(space)?;
+    let numbers = mover.start();
+    mover.load_all(&numbers);
+    let (machine, state, world) = mover.scene();
+    let mut traced = Vec::new();
+    for chosen in way {
+        let branch = |instance, branch| machine.branch_location(state, instance, branch);
+        let locations: Vec<Location> = match chosen.step {
+            Step::Local { instance } | Step::Else { instance } => vec![machine.location(state, instance)],
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                vec![branch(sender, sender_branch), branch(receiver, receiver_branch)]
+            }
+            Step::FromWorld { instance, branch: number }
+            | Step::ToWorld { instance, branch: number }
+            | Step::After { instance, branch: number } => vec![branch(instance, number)],
+        };
+        world.choose(&chosen.choices);
+        let message = match chosen.step {
+            Step::Communicate { sender, sender_branch, .. } => machine.message(state, world, sender, sender_branch),
+            Step::ToWorld { instance, branch } => machine.message(state, world, instance, branch),
+            Step::FromWorld { instance, branch } => {
+                let channel = from_world(machine.standing(state, instance).branches.get(branch as usize));
+                channel.zip(chosen.message).map(|(channel, number)| {
+                    world.offer(Some((channel, number as usize)));
+                    (channel, world.outside().messages[channel.0 as usize][number as usize].clone())
+                })
+            }
+            Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
+        };
+        world.rewind();
+        let effect = machine.step(chosen.step, state, world, &mut (1 << 26));
+        traced.push(Traced { step: chosen.step, message, calls: world.calls().to_vec(), locations });
+        world.offer(None);
+        match effect {
+            Effect::Done => {}
+            Effect::Exited(_) | Effect::Faulted(_) | Effect::Unfinished => break,
+        }
+    }
+    Ok(traced)
+}
+
+fn from_world(offered: Option<&Option<quaject_esp_ir::explore::Offered>>) -> Option<ChannelId> {
+    use quaject_esp_ir::explore::Offered;
+    match offered {
+        Some(Some(Offered::FromWorld(channel))) => Some(*channel),
+        Some(_) | None => None,
+    }
+}

@@ -1,0 +1,343 @@
+//! Visits every state that a program can reach, level by level, so that what it finds is found on a shortest way; with
+//! several threads, each level is divided among them. Ends early at its limits, and says so.
+
+use crate::moves::{Move, MoveEnd, Mover};
+use crate::options::{Limit, Limits, Options, Progress, Reduction};
+use crate::space::Space;
+use crate::store::{Added, Book, Pen, StateRef, Store, hash};
+use quaject_esp_ir::coverage::Coverage;
+use quaject_esp_ir::report::{FaultReport, Outcome};
+use quaject_esp_ir::step::TooLarge;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+/// States that a thread takes at once.
+const BATCH: usize = 64;
+/// Levels with fewer states are not divided.
+const WORTH_DIVIDING: usize = 4 * BATCH;
+const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
+
+/// What a search has found wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    /// The state in which it happens.
+    pub(crate) state: StateRef,
+    pub(crate) what: Wrong,
+}
+
+/// What can be wrong.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrong {
+    /// Nobody can move, and some wait in vain.
+    Deadlock(Box<FaultReport>),
+    /// This move is a fault, or does not end.
+    Move(Move),
+}
+
+/// What a search has come to.
+pub(crate) struct Searched {
+    pub(crate) finding: Option<Finding>,
+    pub(crate) limit: Option<Limit>,
+    pub(crate) transitions: u64,
+    pub(crate) depth: u32,
+    pub(crate) bytes: usize,
+    pub(crate) coverage: Coverage,
+}
+
+struct Shared<'s> {
+    store: &'s Store,
+    limits: Limits,
+    reduction: Reduction,
+    started: Instant,
+    /// The states of the level under way, and how many of them have been taken.
+    level: RwLock<Vec<StateRef>>,
+    taken: AtomicUsize,
+    stop: AtomicBool,
+    over: AtomicBool,
+    /// The first finding or limit.
+    found: Mutex<(Option<Finding>, Option<Limit>)>,
+    transitions: AtomicU64,
+    /// What threads remember besides the states, in bytes.
+    remembered: AtomicUsize,
+}
+
+impl Shared<'_> {
+    fn find(&self, finding: Finding) {
+        let mut found = self.found.lock().expect("no thread panics with it");
+        if found.0.is_none() {
+            found.0 = Some(finding);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn reach(&self, limit: Limit) {
+        let mut found = self.found.lock().expect("no thread panics with it");
+        if found.1.is_none() {
+            found.1 = Some(limit);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Worker<'s, 'm> {
+    shared: &'s Shared<'s>,
+    mover: Mover<'m>,
+    pen: Pen,
+    next: Vec<StateRef>,
+    numbers: Vec<u32>,
+    successor: Vec<u32>,
+    transitions: u64,
+    remembered: usize,
+}
+
+impl<'s, 'm> Worker<'s, 'm> {
+    fn new(shared: &'s Shared<'s>, space: &'m Space<'m>, mover: Mover<'m>) -> Worker<'s, 'm> {
+        let (numbers, successor) = (vec![0; space.width], vec![0; space.width]);
+        Worker {
+            shared,
+            mover,
+            pen: Pen::default(),
+            next: Vec::new(),
+            numbers,
+            successor,
+            transitions: 0,
+            remembered: 0,
+        }
+    }
+
+    /// Takes its share of the level under way.
+    fn work(&mut self, progress: &mut dyn FnMut()) {
+        let shared = self.shared;
+        let level = shared.level.read().expect("no thread panics with the level");
+        loop {
+            let first = shared.taken.fetch_add(BATCH, Ordering::Relaxed);
+            if first >= level.len() || shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.mover.trim();
+            let mut book = shared.store.open();
+            for state in &level[first..level.len().min(first + BATCH)] {
+                if self.expand(*state, &mut book) {
+                    return;
+                }
+            }
+            drop(book);
+            shared.transitions.fetch_add(std::mem::take(&mut self.transitions), Ordering::Relaxed);
+            self.check_limits();
+            progress();
+        }
+    }
+
+    fn check_limits(&mut self) {
+        let shared = self.shared;
+        let limits = &shared.limits;
+        let remembered = self.mover.bytes();
+        shared.remembered.fetch_add(remembered, Ordering::Relaxed);
+        shared.remembered.fetch_sub(std::mem::replace(&mut self.remembered, remembered), Ordering::Relaxed);
+        if limits.states.is_some_and(|most| shared.store.count() as u64 > most) {
+            shared.reach(Limit::States);
+        }
+        if limits.time.is_some_and(|most| shared.started.elapsed() > most) {
+            shared.reach(Limit::Time);
+        }
+        if limits.bytes.is_some_and(|most| self.bytes() as u64 > most) {
+            shared.reach(Limit::Memory);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let parts = self.mover.space.parts.bytes() + self.shared.remembered.load(Ordering::Relaxed);
+        self.shared.store.bytes() + parts + 4 * self.next.capacity()
+    }
+
+    /// Visits one state; true if the search is over.
+    fn expand<'b>(&mut self, state: StateRef, book: &mut Book<'b>) -> bool
+    where
+        's: 'b,
+    {
+        self.shared.store.read(state, &mut self.numbers);
+        let numbers = std::mem::take(&mut self.numbers);
+        let over = self.take_moves(state, &numbers, book);
+        self.numbers = numbers;
+        over
+    }
+
+    fn take_moves<'b>(&mut self, state: StateRef, numbers: &[u32], book: &mut Book<'b>) -> bool
+    where
+        's: 'b,
+    {
+        self.mover.find(numbers);
+        if self.mover.found.is_empty() {
+            return match self.mover.rest(numbers) {
+                Outcome::Faulted(report) => {
+                    self.shared.find(Finding { state, what: Wrong::Deadlock(report) });
+                    true
+                }
+                Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
+            };
+        }
+        let enough = match self.shared.reduction {
+            Reduction::On => self.mover.reduce(numbers),
+            Reduction::Off => self.mover.found.len(),
+        };
+        let base = hash(numbers);
+        let mut progress = false;
+        let mut index = 0;
+        while index < self.mover.found.len() {
+            if index == enough && progress {
+                break;
+            }
+            let found = self.mover.found[index];
+            self.transitions += 1;
+            match &self.mover.get(found).end {
+                MoveEnd::Goes => {}
+                MoveEnd::Exits => {
+                    progress = true;
+                    index += 1;
+                    continue;
+                }
+                MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
+                    let what = Wrong::Move(self.mover.get(found).clone());
+                    self.shared.find(Finding { state, what });
+                    return true;
+                }
+            }
+            let mut hashed = self.mover.apply(found, numbers, base, &mut self.successor);
+            if !self.mover.space.groups.is_empty() {
+                for group in &self.mover.space.groups {
+                    self.successor[group.clone()].sort_unstable();
+                }
+                hashed = hash(&self.successor);
+            }
+            loop {
+                match book.add(&mut self.pen, Some(state), &self.successor, hashed) {
+                    Added::New(new) => {
+                        progress = true;
+                        self.next.push(new);
+                    }
+                    Added::Known(_) => {}
+                    Added::Full => {
+                        self.shared.reach(Limit::Memory);
+                        return true;
+                    }
+                    Added::Crowded => {
+                        book.reopen();
+                        continue;
+                    }
+                }
+                break;
+            }
+            index += 1;
+        }
+        false
+    }
+}
+
+/// Searches a space.
+pub(crate) fn search<'m>(
+    space: &'m Space<'m>,
+    store: &Store,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Searched, TooLarge> {
+    let shared = Shared {
+        store,
+        limits: options.limits.clone(),
+        reduction: options.reduction,
+        started: Instant::now(),
+        level: RwLock::new(Vec::new()),
+        taken: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        over: AtomicBool::new(false),
+        found: Mutex::new((None, None)),
+        transitions: AtomicU64::new(0),
+        remembered: AtomicUsize::new(0),
+    };
+    let mut mover = Mover::new(space)?;
+    let mut start = mover.start();
+    mover.settle(&mut start);
+    let mut main = Worker::new(&shared, space, mover);
+    if let Added::New(first) = store.open().add(&mut main.pen, None, &start, hash(&start)) {
+        main.next.push(first);
+    }
+    let mut others = Vec::new();
+    for _ in 1..options.threads.max(1) {
+        let mut mover = Mover::new(space)?;
+        mover.start();
+        others.push(Worker::new(&shared, space, mover));
+    }
+    let barrier = Barrier::new(others.len() + 1);
+    let collected: Mutex<Vec<StateRef>> = Mutex::new(Vec::new());
+    let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
+    let mut depth = 0;
+    std::thread::scope(|scope| {
+        for mut worker in others {
+            let (shared, barrier, collected, coverages) = (&shared, &barrier, &collected, &coverages);
+            scope.spawn(move || {
+                loop {
+                    barrier.wait();
+                    if shared.over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    worker.work(&mut || {});
+                    collected.lock().expect("no thread panics with it").append(&mut worker.next);
+                    barrier.wait();
+                }
+                let coverage = worker.mover.coverage();
+                coverages.lock().expect("no thread panics with it").extend(coverage);
+            });
+        }
+        depth = run_levels(&shared, &mut main, &barrier, &collected, options.threads > 1, progress);
+        shared.over.store(true, Ordering::Relaxed);
+        barrier.wait();
+    });
+    let mut coverage = main.mover.coverage().unwrap_or_else(|| Coverage::new(&space.model.program));
+    coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
+    let bytes = main.bytes();
+    let (finding, limit) = std::mem::take(&mut *shared.found.lock().expect("no thread panics with it"));
+    let transitions = shared.transitions.load(Ordering::Relaxed) + main.transitions;
+    Ok(Searched { finding, limit, transitions, depth, bytes, coverage })
+}
+
+/// Level after level, until there is none or the search is over. Returns how many there were.
+fn run_levels(
+    shared: &Shared<'_>,
+    main: &mut Worker<'_, '_>,
+    barrier: &Barrier,
+    collected: &Mutex<Vec<StateRef>>,
+    divides: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> u32 {
+    let mut depth = 0;
+    let mut told = shared.started;
+    loop {
+        {
+            let mut level = shared.level.write().expect("no thread panics with the level");
+            level.clear();
+            level.append(&mut main.next);
+            level.append(&mut collected.lock().expect("no thread panics with it"));
+            if level.is_empty() || shared.stop.load(Ordering::Relaxed) {
+                return depth;
+            }
+            shared.taken.store(0, Ordering::Relaxed);
+        }
+        let waiting = shared.level.read().expect("no thread panics with the level").len();
+        let mut tell = || {
+            if told.elapsed() > BETWEEN_PROGRESS {
+                told = Instant::now();
+                let states = shared.store.count() as u64;
+                let bytes = shared.store.bytes() + shared.remembered.load(Ordering::Relaxed);
+                progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
+            }
+        };
+        if divides && waiting >= WORTH_DIVIDING {
+            barrier.wait();
+            main.work(&mut tell);
+            barrier.wait();
+        } else {
+            main.work(&mut tell);
+        }
+        depth += 1;
+    }
+}

@@ -1,0 +1,263 @@
+//! What is known of a program before its states are visited: who can have to do with whom, by their text alone; how
+//! states are made of slots; how steps are put together.
+//!
+//! ```text
+//!   slots of a state:   one per instance | what all share, if there are pools | one per bounded channel
+//! ```
+
+use crate::domain::Unbounded;
+use crate::parts::{Parts, kinds_of};
+use crate::surroundings::Outside;
+use quaject_esp_ir::explore::{Offered, Standing};
+use quaject_esp_ir::ir::{AltOrder, Boundary, ChannelId, Direction, Operation, ProcessId, Terminator, Type, Wait};
+use quaject_esp_ir::model::{ModelProgram, Role};
+use quaject_esp_ir::step::Control;
+use std::sync::Arc;
+
+/// How steps are put together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stepping {
+    /// Each step of the flow IR alone, its effect remembered.
+    Plain,
+    /// After a step, those who took it run their own code at once if nobody can tell when they do.
+    Settled,
+    /// Each step alone, always worked out on the whole state: one can change other instances than its own.
+    Whole,
+}
+
+/// Most instances of which sets are kept.
+pub(crate) const MOST_IN_SETS: usize = 128;
+
+/// A program to be explored.
+pub(crate) struct Space<'m> {
+    pub(crate) model: &'m ModelProgram,
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) parts: Parts,
+    /// Per slot with parts: its table.
+    pub(crate) kinds: Vec<usize>,
+    pub(crate) instances: usize,
+    /// The slot of what all share.
+    pub(crate) shared: Option<u32>,
+    /// Bounded channels with the slot that counts and the bound.
+    counters: Vec<(ChannelId, u32, u64)>,
+    /// Slots of a state.
+    pub(crate) width: usize,
+    pub(crate) stepping: Stepping,
+    /// Per instance: those that read a channel inside which it writes.
+    pub(crate) receivers: Vec<Vec<u32>>,
+    /// Groups of slots whose order does not matter.
+    pub(crate) groups: Vec<std::ops::Range<usize>>,
+    texts: Vec<ProcessText>,
+    processes: Vec<ProcessId>,
+    /// Per channel: the instances that read it, and those that write it.
+    users: Vec<(u128, u128)>,
+}
+
+/// What a process's text says.
+struct ProcessText {
+    /// Whether it can end the program.
+    exits: bool,
+    /// Whether somebody's choice can depend on when it arrives at an operation.
+    noticed: bool,
+    /// Whom its steps can matter to wherever it is.
+    coupled: u128,
+}
+
+/// The waits of a process.
+fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item = &Wait> {
+    process.body.blocks.iter().filter_map(|block| match &block.terminator {
+        Terminator::Wait(wait) => Some(wait),
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Yield(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => None,
+    })
+}
+
+fn operation_of(operation: &Operation) -> Option<(ChannelId, Direction)> {
+    match operation {
+        Operation::In { channel, .. } => Some((*channel, Direction::In)),
+        Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
+        Operation::After { .. } => None,
+    }
+}
+
+/// The operations that a process may have to choose from by what others do: of a `pri alt`, or beside an `else`.
+fn chosen_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, Direction)> {
+    let choosy =
+        |wait: &&Wait| wait.otherwise.is_some() || (wait.order == AltOrder::Priority && wait.branches.len() > 1);
+    waits(process)
+        .filter(choosy)
+        .flat_map(|wait| &wait.branches)
+        .filter_map(|branch| operation_of(&branch.operation))
+        .collect()
+}
+
+impl<'m> Space<'m> {
+    pub(crate) fn new(model: &'m ModelProgram, stepping: Stepping, alike: bool) -> Result<Space<'m>, Vec<Unbounded>> {
+        let outside = Arc::new(Outside::new(model)?);
+        let program = &model.program;
+        let replicas = program.processes.iter().enumerate();
+        let processes: Vec<ProcessId> =
+            replicas.flat_map(|(index, process)| (0..process.replicas).map(move |_| ProcessId(index as u32))).collect();
+        let instances = processes.len();
+        let mut kinds = kinds_of(processes.iter().copied());
+        let pools = !program.types.pools().is_empty();
+        let shared = pools.then_some(instances as u32);
+        if pools {
+            kinds.push(kinds.last().map_or(0, |last| last + 1));
+        }
+        let first = instances + usize::from(pools);
+        let bounds = model.bounds.iter().enumerate().filter_map(|(channel, bound)| Some((channel, (*bound)?)));
+        let is_open = |channel: &usize| program.channels[*channel].boundary == Boundary::FromWorld;
+        let counters: Vec<_> = bounds
+            .filter(|(channel, _)| is_open(channel))
+            .enumerate()
+            .map(|(number, (channel, bound))| (ChannelId(channel as u32), (first + number) as u32, bound))
+            .collect();
+        let wide = program.processes.iter().flat_map(waits).any(|wait| wait.branches.len() > 63);
+        let mut space = Space {
+            model,
+            outside,
+            parts: Parts::new(kinds.last().map_or(0, |last| last + 1)),
+            kinds,
+            instances,
+            shared,
+            width: first + counters.len(),
+            counters,
+            stepping: if pools || wide { Stepping::Whole } else { stepping },
+            receivers: Vec::new(),
+            groups: if alike { interchangeable(model, &processes) } else { Vec::new() },
+            texts: Vec::new(),
+            users: users(model, &processes),
+            processes,
+        };
+        space.receivers = (0..instances as u32).map(|instance| space.receivers_of(instance)).collect();
+        space.texts = program.processes.iter().enumerate().map(|(index, _)| space.text_of(index)).collect();
+        Ok(space)
+    }
+
+    fn receivers_of(&self, instance: u32) -> Vec<u32> {
+        let process = &self.model.program.processes[self.processes[instance as usize].0 as usize];
+        let sends = |channel: ChannelId| {
+            process.sites.iter().any(|site| site.channel == channel && site.direction == Direction::Out)
+        };
+        let reads = |receiver: &u32| {
+            let process = &self.model.program.processes[self.processes[*receiver as usize].0 as usize];
+            process.sites.iter().any(|site| site.direction == Direction::In && sends(site.channel))
+        };
+        (0..self.instances as u32).filter(|receiver| *receiver != instance && reads(receiver)).collect()
+    }
+
+    fn text_of(&self, index: usize) -> ProcessText {
+        let program = &self.model.program;
+        let process = &program.processes[index];
+        let exits = process.body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Exit(_)));
+        let mut coupled = 0;
+        let mut noticed = false;
+        for (other, process_id) in self.processes.iter().enumerate() {
+            let chosen = chosen_operations(&program.processes[process_id.0 as usize]);
+            let meets = |site: &quaject_esp_ir::ir::Site| {
+                chosen.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
+            };
+            if process.sites.iter().any(meets) {
+                noticed = true;
+                coupled |= bit(other);
+            }
+        }
+        for (channel, _, _) in &self.counters {
+            if process.sites.iter().any(|site| site.channel == *channel) {
+                coupled |= self.users[channel.0 as usize].0;
+            }
+        }
+        ProcessText { exits, noticed, coupled }
+    }
+
+    pub(crate) fn is_left_out(&self, instance: u32) -> bool {
+        self.model.role(instance) == Role::LeftOut
+    }
+
+    /// The slot that counts a channel's messages.
+    pub(crate) fn counter(&self, channel: ChannelId) -> Option<u32> {
+        self.counters.iter().find(|(counted, _, _)| *counted == channel).map(|(_, slot, _)| *slot)
+    }
+
+    /// Whether one more message may come after so many.
+    pub(crate) fn may_count(&self, slot: u32, count: u32) -> bool {
+        self.counters.iter().any(|(_, counter, bound)| *counter == slot && u64::from(count) < *bound)
+    }
+
+    /// Whether nobody can tell when an instance runs its own code.
+    pub(crate) fn is_quiet(&self, instance: u32) -> bool {
+        self.stepping == Stepping::Settled && !self.texts[self.processes[instance as usize].0 as usize].noticed
+    }
+
+    /// The instances with which one that stands so can have to do.
+    pub(crate) fn concerns(&self, instance: u32, standing: &Standing) -> u128 {
+        let text = &self.texts[self.processes[instance as usize].0 as usize];
+        let mut concerned = text.coupled;
+        match standing.control {
+            Control::Running { .. } if text.exits => return u128::MAX,
+            Control::Running { .. } | Control::Waiting { .. } | Control::Ended => {}
+        }
+        for offered in standing.branches.iter().flatten() {
+            concerned |= match offered {
+                Offered::In(channel) => self.users[channel.0 as usize].1,
+                Offered::Out(channel) => self.users[channel.0 as usize].0,
+                Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After => 0,
+            };
+        }
+        concerned & !bit(instance as usize)
+    }
+}
+
+/// The set of one instance.
+pub(crate) fn bit(instance: usize) -> u128 {
+    if instance < MOST_IN_SETS { 1 << instance } else { 0 }
+}
+
+fn users(model: &ModelProgram, processes: &[ProcessId]) -> Vec<(u128, u128)> {
+    let mut users = vec![(0, 0); model.program.channels.len()];
+    for (instance, process) in processes.iter().enumerate() {
+        for site in &model.program.processes[process.0 as usize].sites {
+            let (readers, writers) = &mut users[site.channel.0 as usize];
+            match site.direction {
+                Direction::In => *readers |= bit(instance),
+                Direction::Out => *writers |= bit(instance),
+            }
+        }
+    }
+    users
+}
+
+/// Replicas that nothing can tell apart: no value anywhere names one.
+fn interchangeable(model: &ModelProgram, processes: &[ProcessId]) -> Vec<std::ops::Range<usize>> {
+    let named = |process: ProcessId| {
+        model.program.types.types().iter().any(|ty| match ty {
+            Type::Pid(list) => list.contains(&process),
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => false,
+        })
+    };
+    let mut groups = Vec::new();
+    let mut start = 0;
+    while start < processes.len() {
+        let end = start + processes[start..].iter().take_while(|process| **process == processes[start]).count();
+        if end - start > 1 && !named(processes[start]) {
+            groups.push(start..end);
+        }
+        start = end;
+    }
+    groups
+}

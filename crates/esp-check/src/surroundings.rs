@@ -1,0 +1,180 @@
+//! The world of a program that is explored: it offers the message at hand, takes every message, and lets extern
+//! functions return what a list of choices says, noting where there was one.
+
+use crate::domain::{self, Unbounded};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Everything that can come from outside.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    /// Per channel: the messages that the world may send; none at others.
+    pub(crate) messages: Vec<Vec<Vec<Datum>>>,
+    /// Per extern function: what it may return.
+    pub(crate) results: Vec<Vec<Option<Datum>>>,
+}
+
+impl Outside {
+    /// Lists it, or tells what all there is too much of.
+    pub(crate) fn new(model: &ModelProgram) -> Result<Outside, Vec<Unbounded>> {
+        let mut missing = Vec::new();
+        let mut messages = Vec::new();
+        for (index, channel) in model.program.channels.iter().enumerate() {
+            let id = ChannelId(index as u32);
+            messages.push(match (channel.boundary, is_read(model, id)) {
+                (Boundary::FromWorld, true) => domain::messages(model, id).unwrap_or_else(|unbounded| {
+                    missing.push(unbounded);
+                    Vec::new()
+                }),
+                (Boundary::FromWorld, false) | (Boundary::Internal | Boundary::ToWorld, _) => Vec::new(),
+            });
+        }
+        let called = called_functions(model);
+        let mut results = Vec::new();
+        for index in 0..model.program.externs.len() as u32 {
+            let id = ExternId(index);
+            results.push(if called.contains(&id) {
+                domain::results(model, id).unwrap_or_else(|unbounded| {
+                    missing.push(unbounded);
+                    Vec::new()
+                })
+            } else {
+                Vec::new()
+            });
+        }
+        if missing.is_empty() { Ok(Outside { messages, results }) } else { Err(missing) }
+    }
+}
+
+fn is_read(model: &ModelProgram, channel: ChannelId) -> bool {
+    model.program.processes.iter().flat_map(|process| &process.sites).any(|site| site.channel == channel)
+}
+
+fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
+    let bodies = model.program.processes.iter().map(|process| &process.body);
+    let bodies = bodies.chain(model.program.functions.iter().map(|function| &function.body));
+    let mut called = FxHashSet::default();
+    for instruction in bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions) {
+        if let Op::CallExtern { function, .. } = &instruction.op {
+            called.insert(*function);
+        }
+    }
+    called
+}
+
+/// The world as one step sees it.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    outside: Arc<Outside>,
+    /// The message on offer: channel and number.
+    offered: Option<(ChannelId, usize)>,
+    /// The results of the calls to come, by number, and how many have been used.
+    choices: Vec<u32>,
+    used: usize,
+    /// How many results there were to choose from.
+    widths: Vec<u32>,
+    /// What was called and what it returned, since the choices were made.
+    calls: Vec<(ExternId, Option<Datum>)>,
+}
+
+impl Surroundings {
+    pub(crate) fn new(outside: Arc<Outside>) -> Surroundings {
+        Surroundings { outside, offered: None, choices: Vec::new(), used: 0, widths: Vec::new(), calls: Vec::new() }
+    }
+
+    pub(crate) fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    /// Offers this message, or none.
+    pub(crate) fn offer(&mut self, message: Option<(ChannelId, usize)>) {
+        self.offered = message;
+    }
+
+    /// Calls will return this, and after that their first result.
+    pub(crate) fn choose(&mut self, choices: &[u32]) {
+        self.choices.clear();
+        self.choices.extend_from_slice(choices);
+        self.rewind();
+    }
+
+    /// The same choices again.
+    pub(crate) fn rewind(&mut self) {
+        self.used = 0;
+        self.widths.clear();
+        self.calls.clear();
+    }
+
+    /// What was called since the choices were made, and what it returned.
+    pub(crate) fn calls(&self) -> &[(ExternId, Option<Datum>)] {
+        &self.calls
+    }
+
+    /// The choices that were used.
+    pub(crate) fn choices(&self) -> &[u32] {
+        &self.choices[..self.used]
+    }
+
+    /// Goes on to the next choices; false when all have been made.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.choices.truncate(self.used);
+        while let (Some(last), Some(width)) = (self.choices.last_mut(), self.widths.get(self.used.wrapping_sub(1))) {
+            *last += 1;
+            if *last < *width {
+                self.rewind();
+                return true;
+            }
+            self.choices.pop();
+            self.used -= 1;
+        }
+        false
+    }
+}
+
+impl World for Surroundings {
+    fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
+        match self.offered {
+            Some((offered, number)) if offered == channel => {
+                Offer::Message(&self.outside.messages[channel.0 as usize][number])
+            }
+            Some(_) | None => Offer::Pending,
+        }
+    }
+
+    fn take(&mut self, _channel: ChannelId) {}
+
+    fn readiness(&mut self, _channel: ChannelId) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn put(&mut self, _channel: ChannelId, _message: &[Datum]) {}
+
+    fn now_ns(&mut self) -> i64 {
+        0
+    }
+
+    fn call(&mut self, function: ExternId, _arguments: &mut [Datum]) -> Reply {
+        let results = &self.outside.results[function.0 as usize];
+        let choice = if results.len() < 2 {
+            0
+        } else {
+            if self.used == self.choices.len() {
+                self.choices.push(0);
+            }
+            self.widths.push(results.len() as u32);
+            self.used += 1;
+            self.choices[self.used - 1]
+        };
+        match results.get(choice as usize) {
+            Some(result) => {
+                self.calls.push((function, result.clone()));
+                Reply::Returned(result.clone())
+            }
+            None => Reply::Unresolved,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Deadlocks and every fault of the language.
+
+use crate::support::{says, says_of};
+use expect_test::expect;
+
+#[test]
+fn nothing_to_do() {
+    says(
+        "process p { }",
+        expect![[r#"
+        holds, 2 states, 1 reduced
+    "#]],
+    );
+}
+
+#[test]
+fn one_message() {
+    says(
+        "channel c(int); process p { out(c, 1); } process q { in(c, $n); assert(n == 1); }",
+        expect![[r#"
+        holds, 8 states, 2 reduced
+    "#]],
+    );
+}
+
+#[test]
+fn a_message_nobody_takes() {
+    says(
+        "channel c(int); process p { out(c, 1); out(c, 2); } process q { in(c, $n); }",
+        expect![[r#"
+        error deadlock
+           1  p -> q: c(1)  (p.esp:1:29)
+        fault `deadlock`, channel `c`
+          `p` waits at p.esp:1:40 for nobody to read `c`
+    "#]],
+    );
+}
+
+#[test]
+fn crossed_requests() {
+    says(
+        "channel a(int); channel b(int);
+         process p { out(a, 1); in(b, $x); }
+         process q { out(b, 1); in(a, $x); }",
+        expect![[r#"
+            error deadlock
+            fault `deadlock`, channel `a`
+              `p` waits at p.esp:2:22 for `q` to read `a`
+              `q` waits at p.esp:3:22 for `p` to read `b`
+        "#]],
+    );
+}
+
+#[test]
+fn an_assertion_that_depends_on_the_order() {
+    says(
+        "channel c(int);
+         process p { out(c, 1); } process q { out(c, 2); }
+         process r { in(c, $x); in(c, $y); assert(x < y); }",
+        expect![[r#"
+            error assert
+               1  q -> r: c(2)  (p.esp:2:47)
+               2  p -> r: c(1)  (p.esp:2:22)
+               3  r  (p.esp:3:51)
+            fault `assert` in `r` at p.esp:3:44
+        "#]],
+    );
+}
+
+#[test]
+fn a_process_at_rest_is_not_stuck() {
+    says(
+        "channel c(int) external out; channel d(int) external in;
+         process p { while { in(c, $x); out(d, 0); } }",
+        expect![[r#"
+            holds, 5 states, 2 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn any_byte_may_come() {
+    says(
+        "channel c(u8) external out;
+         process p { var a: #array of int = #[0; 255]; while { in(c, $x); a[x] = 1; } }",
+        expect![[r#"
+            error bounds
+               1  world -> p: c(255)  (p.esp:2:64)
+               2  p  (p.esp:2:82)
+            fault `bounds` in `p` at p.esp:2:75
+        "#]],
+    );
+}
+
+#[test]
+fn division_by_what_the_world_says() {
+    says(
+        "channel c(u8) external out; process p { while { in(c, $x); assert(100 / x >= 0); } }",
+        expect![[r#"
+        error div
+           1  world -> p: c(0)  (p.esp:1:49)
+           2  p  (p.esp:1:67)
+        fault `div` in `p` at p.esp:1:67
+    "#]],
+    );
+}
+
+#[test]
+fn overflow_is_a_fault_when_verifying() {
+    says(
+        "extern fn f() -> i8; process p { var x: i8 = f(); if (x > 0) { x = x + 1; assert(x > 0); } }",
+        expect![[r#"
+        error overflow
+           1  p  (p.esp:1:46), f() = 127
+        fault `overflow` in `p` at p.esp:1:68
+    "#]],
+    );
+}
+
+#[test]
+fn a_pool_runs_out() {
+    says(
+        "type t = bytes[<=4]; pool t 2; channel c(int) external out; channel d: t;
+         process p { while { in(c, _); out(d, \"x\"); } }
+         process q { in(d, $a); in(d, $b); in(d, $e); assert(a == b && b == e); }",
+        expect![[r#"
+            error pool
+               1  world -> p: c(0)  (p.esp:2:30)
+               2  p -> q: d("x")  (p.esp:2:40)
+               3  world -> p: c(0)  (p.esp:2:30)
+               4  p -> q: d("x")  (p.esp:2:40)
+               5  world -> p: c(0)  (p.esp:2:30)
+               6  p  (p.esp:2:47)
+            fault `pool` in `p` at p.esp:2:47: no free object of `t`
+        "#]],
+    );
+}
+
+#[test]
+fn unlinking_twice() {
+    says_of(
+        "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
+         process p { out(d, \"x\"); }
+         process q { while { in(d, $a); unlink(a); unlink(a); } }
+         model m { process q; abstract range d.0 0..2; }",
+        "q",
+        expect![[r#"
+            error memory
+               1  world -> q: d("")  (p.esp:3:30)
+               2  q  (p.esp:3:41)
+            fault `memory` in `q` at p.esp:3:52
+        "#]],
+    );
+}
+
+#[test]
+fn forgetting_to_unlink() {
+    says(
+        "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
+         process p { out(d, \"x\"); }
+         process q { while { in(d, $a); assert(a.len < 2); } }
+         model m { process q; abstract range d.0 0..2; }",
+        expect![[r#"
+            holds, 14 states, 14 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn code_that_is_never_reached() {
+    says(
+        "channel c(bool) external out;
+         process p {
+           while { in(c, $x);
+             if (x && !x)
+               assert(false);
+           }
+         }",
+        expect![[r#"
+            holds, 4 states, 1 reduced
+            never: line 5
+        "#]],
+    );
+}
+
+#[test]
+fn a_timeout_can_come_at_any_time() {
+    says(
+        "channel c(int); process p { out(c, 1); }
+         process q { var got = false; alt { in(c, $x) { got = true; } after (1 s) { } } assert(got); }",
+        expect![[r#"
+            error assert
+               1  q: its time has passed  (p.esp:2:71)
+               2  q  (p.esp:2:71)
+            fault `assert` in `q` at p.esp:2:89
+        "#]],
+    );
+}
+
+#[test]
+fn priority_is_kept() {
+    says(
+        "channel a(); channel b(); channel done();
+         process p { out(a); out(done); } process q { out(b); out(done); }
+         process r { var n = 0; in(done) { } in(done) { } }
+         process s { pri alt { in(a) { in(b); } in(b) { in(a); } } }",
+        expect![[r#"
+            holds, 176 states, 27 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn else_only_if_nothing_else() {
+    says(
+        "channel a(); process p { out(a); }
+         process q { var tries = 0; var got = false;
+           while (!got && tries < 3) { alt { in(a) { got = true; } else { tries += 1; yield; } } } 
+           if (!got) in(a);
+         }",
+        expect![[r#"
+            holds, 32 states, 13 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn an_environment_drives() {
+    says(
+        "channel c(int) external out; channel d(int) external in;
+         process p { while { in(c, $x); out(d, x * 2); } }
+         model m { env host { for i in 0..3 { out(c, i); } } env sink { var n = 0; while { in(d, $y); assert(y == 2 * n); n += 1; } } }",
+        expect![[r#"
+            holds, 56 states, 7 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn at_most_so_many_messages() {
+    says(
+        "channel c(bool) external out;
+         process p { var n = 0; while { in(c, $x); n += 1; assert(n < 4); } }
+         model m { bound c 3; }",
+        expect![[r#"
+            holds, 8 states, 4 reduced
+        "#]],
+    );
+}

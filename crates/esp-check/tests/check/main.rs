@@ -1,0 +1,4 @@
+//! Small programs and what the checker says of them: each property with a program that has it and one that has not.
+
+mod faults;
+mod support;

@@ -1,0 +1,83 @@
+//! One check function: a program in, the verdict and the run that goes wrong out.
+
+use expect_test::Expect;
+use quaject_esp_check::{Options, Reduction, Report, Verdict, check};
+use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::hir::ModelScope;
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("these programs import nothing".into())
+    }
+}
+
+/// The program's first model, or all of it, or the process of this name.
+pub(crate) fn model(text: &str, process: Option<&str>) -> ModelProgram {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", text));
+    let analysis = analyze(&mut sources, root, &mut NoImports);
+    let program = analysis.program.unwrap_or_else(|| panic!("{:#?}", analysis.diagnostics));
+    let named = |name: &str| program.processes.iter().position(|process| process.name == name);
+    let scope = process.map(|name| {
+        let index = named(name).expect("the program has this process");
+        ModelScope::Process(quaject_esp_syntax::hir::ProcessId(index as u32))
+    });
+    lower_model(&program, program.models.first(), scope, &sources)
+}
+
+pub(crate) fn explore(model: &ModelProgram, options: &Options) -> Report {
+    check(model, options, &mut |_| {}).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+}
+
+pub(crate) const UNREDUCED: Options = Options {
+    reduction: Reduction::Off,
+    symmetry: quaject_esp_check::Symmetry::Off,
+    storage: quaject_esp_check::Storage::Exact,
+    threads: 1,
+    limits: quaject_esp_check::Limits { states: None, bytes: None, time: None },
+};
+
+/// A line for the verdict, the run if there is one, and lines that are never executed. Reduced and not, by one thread
+/// and by two, the verdict is the same, and unreduced the number of states.
+pub(crate) fn told(model: &ModelProgram) -> String {
+    let all = explore(model, &UNREDUCED);
+    let two = explore(model, &Options { threads: 2, ..UNREDUCED });
+    let reduced = explore(model, &Options::default());
+    let kind = |report: &Report| match &report.verdict {
+        Verdict::Holds => "holds".to_string(),
+        Verdict::Violated(found) => format!("error {}", found.problem.name()),
+        Verdict::Unfinished(limit) => format!("unfinished {limit:?}"),
+    };
+    assert_eq!(kind(&all), kind(&two));
+    assert_eq!(kind(&all), kind(&reduced));
+    let mut text = kind(&all);
+    match &all.verdict {
+        Verdict::Holds => {
+            assert_eq!(all.states, two.states, "the number of states does not depend on who visits them");
+            assert!(reduced.states <= all.states);
+            assert_eq!(all.unreached, reduced.unreached);
+            text += &format!(", {} states, {} reduced\n", all.states, reduced.states);
+        }
+        Verdict::Violated(_) | Verdict::Unfinished(_) => text.push('\n'),
+    }
+    if let Verdict::Violated(found) = &reduced.verdict {
+        text += &found.text(model);
+    }
+    for location in &all.unreached {
+        text += &format!("never: line {}\n", location.line);
+    }
+    text
+}
+
+pub(crate) fn says(text: &str, expected: Expect) {
+    expected.assert_eq(&told(&model(text, None)));
+}
+
+pub(crate) fn says_of(text: &str, process: &str, expected: Expect) {
+    expected.assert_eq(&told(&model(text, Some(process))));
+}

@@ -1,0 +1,121 @@
+//! A program's models by name, and what a check of one needs said about the source.
+
+use crate::{Checked, Source};
+use quaject_esp_check::Unbounded;
+use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_syntax::check::Loader;
+use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
+use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};
+use quaject_esp_syntax::span::SourceMap;
+
+/// What of a program is to be explored.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Subject {
+    /// One of its models; absent: all of them, or the program as a whole if it has none.
+    pub model: Option<String>,
+    /// One process alone, or some, instead of what the model says.
+    pub scope: Option<Part>,
+}
+
+/// A part of a program, by names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// One process, for its use of memory.
+    Process(String),
+    /// Some processes.
+    Slice(Vec<String>),
+}
+
+/// A program's models, ready to be explored.
+#[derive(Clone, Debug)]
+pub struct Modelled {
+    /// Every file that was read.
+    pub sources: SourceMap,
+    /// Everything there is to say, sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The models; none if a diagnostic is an error.
+    pub models: Option<Vec<ModelProgram>>,
+    /// The checked program.
+    pub program: Option<hir::Program>,
+}
+
+/// A name that the program does not have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoSuch {
+    /// What it should be: `model` or `process`.
+    pub what: &'static str,
+    /// The name.
+    pub name: String,
+    /// Those there are.
+    pub known: Vec<String>,
+}
+
+/// Reads and checks a program and lowers what is to be explored.
+pub fn models(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
+    let Checked { sources, diagnostics, program } = crate::check(source, loader);
+    let Some(program) = program else { return Ok(Modelled { sources, diagnostics, models: None, program: None }) };
+    let scope = match &subject.scope {
+        None => None,
+        Some(Part::Process(name)) => Some(ModelScope::Process(process(&program, name)?)),
+        Some(Part::Slice(names)) => {
+            let processes = names.iter().map(|name| process(&program, name));
+            Some(ModelScope::Slice(processes.collect::<Result<_, _>>()?))
+        }
+    };
+    let lower = |model: Option<&hir::Model>| lower_model(&program, model, scope.clone(), &sources);
+    let models = match &subject.model {
+        Some(name) => {
+            let found = program.models.iter().find(|model| model.name == *name).ok_or_else(|| NoSuch {
+                what: "model",
+                name: name.clone(),
+                known: program.models.iter().map(|model| model.name.to_string()).collect(),
+            })?;
+            vec![lower(Some(found))]
+        }
+        // A part that is asked for by name is not in the environment of any model.
+        None if program.models.is_empty() || scope.is_some() => vec![lower(None)],
+        None => program.models.iter().map(|model| lower(Some(model))).collect(),
+    };
+    Ok(Modelled { sources, diagnostics, models: Some(models), program: Some(program) })
+}
+
+fn process(program: &hir::Program, name: &str) -> Result<ProcessId, NoSuch> {
+    let found = program.processes.iter().position(|process| process.name == name);
+    found.map(|index| ProcessId(index as u32)).ok_or_else(|| NoSuch {
+        what: "process",
+        name: name.into(),
+        known: program.processes.iter().map(|process| process.name.to_string()).collect(),
+    })
+}
+
+/// What a model would have to say before all that can come from outside can be tried (E0801).
+pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[Unbounded]) -> Vec<Diagnostic> {
+    let of = match &model.name {
+        Some(name) => format!("model `{name}`"),
+        None => "verification".to_string(),
+    };
+    let one = |unbounded: &Unbounded| match unbounded {
+        Unbounded::Message(channel, number) => {
+            let channel = &program.channels[channel.0 as usize];
+            let name = &channel.name;
+            Diagnostic::new(Code::E0801, channel.span, format!("{of} needs a range for `{name}.{number}`")).help(
+                format!("in a `model`: `abstract range {name}.{number} 0..4;`, or an `env` process that uses `{name}`"),
+            )
+        }
+        Unbounded::Result(id) => match program.externs.get(id.0 as usize) {
+            Some(function) => {
+                let name = &function.name;
+                Diagnostic::new(Code::E0801, function.span, format!("{of} needs a range for `{name}`"))
+                    .help(format!("in a `model`: `abstract range {name} 0..4;`"))
+            }
+            None => {
+                let channel = &model.program.externs[id.0 as usize].name;
+                let span = program.channels.first().map(|channel| channel.span).unwrap_or_default();
+                Diagnostic::new(Code::E0801, span, format!("{of} needs a range for `{channel}`"))
+                    .help(format!("in a `model`: `abstract range {channel} 0..4;`"))
+            }
+        },
+    };
+    missing.iter().map(one).collect()
+}
