@@ -16,7 +16,7 @@ struct ring {
 static void *make(uint32_t kind) {
     struct ring *q = aligned_alloc(128, sizeof(struct ring));
     size_t bytes = qj_ring_bytes(LOG2);
-    q->memory = aligned_alloc(64, bytes);
+    q->memory = aligned_alloc(128, bytes);
     memset(q->memory, 0, bytes);
     if (qj_ring_create(q->memory, bytes, LOG2, kind) || qj_ring_attach(&q->producer.end, q->memory, bytes, LOG2, kind, 1) ||
         qj_ring_attach(&q->consumer.end, q->memory, bytes, LOG2, kind, 2))

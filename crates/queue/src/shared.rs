@@ -132,7 +132,7 @@ unsafe impl Sync for RawBytes {}
 /// Why memory is not the ring that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// The memory is smaller than the ring, not aligned to 64 bytes, or the capacity is too large.
+    /// The memory is smaller than the ring, not aligned to 128 bytes, or the capacity is too large.
     Size,
     /// The header says something else than the caller expects.
     Header,
@@ -228,7 +228,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
     fn header_of(memory: &M, capacity_log2: u32) -> Result<&Header, AttachError> {
         let start = memory.start();
         let fits = capacity_log2 <= CAPACITY_LOG2_MAX && memory.size() >= bytes_needed(capacity_log2);
-        if !fits || !start.cast::<Slot>().is_aligned() {
+        if !fits || !start.cast::<Header>().is_aligned() {
             return Err(AttachError::Size);
         }
         // SAFETY: 1. The bytes are there, says `Bytes`, and enough. 2. The header consists of atomics, for which any

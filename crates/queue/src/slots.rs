@@ -231,7 +231,7 @@ impl<M: Memory> View<M> {
             (Count::One, _) => match self.occupied::<C>(*own, count) {
                 None => {
                     let run = Run { first: *own, count };
-                    *own += count;
+                    *own = own.wrapping_add(count);
                     Ok(run)
                 }
                 Some((position, found)) => Err(self.full::<P, C>(position, found)),
@@ -331,7 +331,7 @@ impl<M: Memory> View<M> {
                 if run.count == 0 {
                     return Err(Refusal::NotReady);
                 }
-                *own += run.count;
+                *own = own.wrapping_add(run.count);
                 Ok(run)
             }
             (Count::Many, Trust::Threads) => self.acquire_index(wanted),
@@ -374,7 +374,7 @@ impl<M: Memory> View<M> {
         for _ in 0..=self.mask {
             let run = Run { first: *own, count: self.full_from(*own, wanted) };
             if run.count > 0 {
-                *own += run.count;
+                *own = own.wrapping_add(run.count);
                 return Ok(run);
             }
             let found = self.state(*own);
@@ -385,7 +385,7 @@ impl<M: Memory> View<M> {
                 return Err(self.empty::<P, C>(*own, found));
             }
             self.give_back_one(*own);
-            *own += 1;
+            *own = own.wrapping_add(1);
         }
         Err(Refusal::NotReady)
     }

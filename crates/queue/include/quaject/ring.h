@@ -158,12 +158,12 @@ static inline size_t qj_ring_bytes(unsigned capacity_log2) {
     return sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2);
 }
 
-/* Writes the header into zeroed memory, aligned to 64 bytes, of at least qj_ring_bytes(). Done once, by whoever made
+/* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by whoever made
  * the memory, before anybody attaches. Fails when the memory is too small or the capacity too large. */
 static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, unsigned capacity_log2, uint32_t kind) {
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || kind > QJ_RING_MP_MC || bytes < qj_ring_bytes(capacity_log2) ||
-        ((uintptr_t)memory & 63) != 0)
+        ((uintptr_t)memory & 127) != 0)
         return QJ_RING_BROKEN;
     ring->layout = QJ_RING_LAYOUT;
     ring->capacity_log2 = capacity_log2;
@@ -179,7 +179,7 @@ static inline enum qj_ring_result qj_ring_attach(struct qj_ring_end *end, void *
                                                  unsigned capacity_log2, uint32_t kind, uint8_t owner) {
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || bytes < qj_ring_bytes(capacity_log2) || owner == 0 ||
-        ((uintptr_t)memory & 63) != 0)
+        ((uintptr_t)memory & 127) != 0)
         return QJ_RING_BROKEN;
     /* Pairs with the release in qj_ring_create(). */
     if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != QJ_RING_MAGIC ||

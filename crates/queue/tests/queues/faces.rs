@@ -1,0 +1,219 @@
+//! Waiting, signals, blocks, lanes, and what becomes of items and ends.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use quaject_queue::{
+    Bell, FromLane, Gather, MpScArray, Packing, Refusal, Signalling, SpScDenseArray, Spin, Stopped, Unpacking, Until,
+    Yield, mp_mc, mp_sc, sp_sc, sp_sc_dense, sp_sc_prompt,
+};
+
+/// Counts itself when it is dropped.
+struct Counted(Rc<Cell<u32>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn items_are_dropped_once() {
+    let drops = Rc::new(Cell::new(0));
+    let counted = || Counted(drops.clone());
+    {
+        let (mut producer, mut consumer) = mp_mc(8);
+        assert!(producer.push_all([counted(), counted(), counted()]).is_ok());
+        drop(consumer.pop());
+        assert_eq!(drops.get(), 1);
+    }
+    assert_eq!(drops.get(), 3, "what nobody took is dropped with the queue");
+    drops.set(0);
+    {
+        let (mut producer, mut consumer) = sp_sc_dense(4);
+        (0..4).for_each(|_| assert!(producer.push(counted()).is_ok()));
+        drop(producer.push(counted()));
+        assert_eq!(drops.get(), 1, "what was refused comes back");
+        drop(consumer.pop());
+    }
+    assert_eq!(drops.get(), 5);
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_run_loses_the_run_and_nothing_else() {
+    let drops = Rc::new(Cell::new(0));
+    let (mut producer, mut consumer) = sp_sc(4);
+    for _ in 0..4 {
+        assert!(producer.push(Counted(drops.clone())).is_ok());
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| consumer.pop_each(3, |_item| panic!("a consumer's mistake"))));
+    assert!(result.is_err());
+    assert_eq!(drops.get(), 3);
+    assert_eq!(consumer.pop_each(3, drop), Ok(1));
+    assert!(producer.push_all([(); 4].map(|()| Counted(drops.clone()))).is_ok(), "the slots were given back");
+}
+
+#[test]
+fn an_insert_that_never_fits_is_a_mistake_of_the_caller() {
+    let (mut producer, _consumer) = mp_sc(4);
+    let result = catch_unwind(AssertUnwindSafe(|| producer.push_slice(&[0; 5])));
+    let text = *result.expect_err("five do not fit into four").downcast::<String>().expect("a formatted message");
+    assert_eq!(text, "an insert of 5 items never fits: this queue takes 4 at once");
+    assert_eq!(producer.push_slice(&[]), Ok(()));
+}
+
+#[test]
+fn queues_lie_in_statics_and_are_split_once() {
+    static QUEUE: MpScArray<u32, 4> = MpScArray::new();
+    static DENSE: SpScDenseArray<u32, 4> = SpScDenseArray::new();
+    let (mut producer, mut consumer) = QUEUE.split().expect("nobody has split it");
+    assert!(QUEUE.split().is_none());
+    producer.push(1).expect("there is room");
+    assert_eq!(consumer.pop(), Ok(1));
+    let (mut producer, mut consumer) = DENSE.split().expect("nobody has split it");
+    assert!(DENSE.split().is_none());
+    producer.push_all([1, 2, 3, 4]).expect("there is room");
+    assert_eq!(producer.push(5).expect_err("it is full").why, Refusal::NotReady);
+    assert_eq!(consumer.pop(), Ok(1));
+}
+
+#[test]
+fn waits_end_as_the_strategy_says() {
+    let (mut producer, mut consumer) = sp_sc(1);
+    assert_eq!(
+        consumer.pop_wait(|turn| if turn < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }),
+        Err(Stopped::GaveUp(Refusal::NotReady))
+    );
+    assert_eq!(
+        consumer.pop_wait(Until::passed(Duration::from_millis(1), Spin)),
+        Err(Stopped::GaveUp(Refusal::NotReady))
+    );
+    producer.push_wait(1, Spin).expect("there is room");
+    let stopped = producer.push_wait(2, Until::passed(Duration::from_millis(1), Yield)).expect_err("it is full");
+    assert_eq!((stopped.item, stopped.why), (2, Stopped::GaveUp(Refusal::NotReady)));
+}
+
+#[test]
+fn nobody_waits_for_an_end_that_is_gone() {
+    let (mut producer, mut consumer) = mp_sc(2);
+    let other = producer.clone();
+    producer.push(1).expect("there is room");
+    drop(producer);
+    assert!(!consumer.is_abandoned());
+    drop(other);
+    assert_eq!(consumer.pop_wait(Spin), Ok(1), "what was pushed before is still there");
+    assert_eq!(consumer.pop_wait(Spin), Err(Stopped::Abandoned));
+    let (mut producer, consumer) = sp_sc_prompt(1);
+    producer.push(1).expect("there is room");
+    drop(consumer);
+    assert_eq!(producer.push_wait(2, Spin).expect_err("nobody takes it").why, Stopped::Abandoned);
+}
+
+#[test]
+fn a_bell_rings_once_per_arming() {
+    let bell = Bell::new();
+    let rings = AtomicU32::new(0);
+    let (producer, mut consumer) = sp_sc(8);
+    let mut producer = Signalling::new(producer, &bell, || {
+        rings.fetch_add(1, Ordering::Relaxed);
+    });
+    producer.push(1).expect("there is room");
+    assert_eq!(rings.load(Ordering::Relaxed), 0, "nobody has asked");
+    bell.arm();
+    producer.push(2).expect("there is room");
+    producer.after(|end| end.push_slice(&[3, 4])).expect("there is room");
+    assert_eq!(rings.load(Ordering::Relaxed), 1);
+    assert_eq!(consumer.pop_each(8, drop), Ok(4));
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn a_sleeper_at_a_futex_is_woken() {
+    use quaject_queue::{Futex, wake};
+    let (bell, nap) = (Bell::new(), Duration::from_secs(20));
+    let (mut producer, mut consumer) = sp_sc(1);
+    let begin = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for item in 0..20 {
+                std::thread::sleep(Duration::from_millis(1));
+                producer.push_wait(item, Yield).expect("the consumer takes");
+                bell.ring(|| wake(&bell));
+            }
+        });
+        for item in 0..20 {
+            assert_eq!(consumer.pop_wait(Futex::new(&bell, nap)), Ok(item));
+        }
+    });
+    assert!(begin.elapsed() < nap, "a wake-up was missed and the nap slept out");
+}
+
+#[test]
+fn blocks_travel_when_they_are_full_or_flushed() {
+    let (producer, consumer) = mp_sc(8);
+    let (mut producer, mut consumer) = (Packing::<_, 4>::new(producer), Unpacking::<_, 4>::new(consumer));
+    for item in 0..3 {
+        producer.put(item).expect("the block has room");
+    }
+    assert_eq!((producer.waiting(), consumer.get()), (3, Err(Refusal::NotReady)));
+    producer.put(3).expect("the block has room");
+    assert_eq!(producer.waiting(), 0);
+    (4..12).for_each(|item| producer.put(item).expect("eight in the queue, four in the block"));
+    for item in 0..4 {
+        assert_eq!(consumer.get(), Ok(item));
+    }
+    producer.flush().expect("the consumer has taken a block");
+    drop(producer);
+    assert_eq!((4..12).map(|_| consumer.get()).collect::<Vec<_>>(), (4..12).map(Ok).collect::<Vec<_>>());
+    assert_eq!(consumer.get(), Err(Refusal::NotReady));
+}
+
+#[test]
+fn a_full_block_refuses_until_there_is_room() {
+    let (producer, mut consumer) = sp_sc(2);
+    let mut producer = Packing::<_, 2>::new(producer);
+    (0..4).for_each(|item| producer.put(item).expect("two in the queue, two in the block"));
+    assert_eq!(producer.put(4).expect_err("both are full").item, 4);
+    assert_eq!(consumer.pop_each(2, drop), Ok(2));
+    producer.put(4).expect("the block has moved on");
+    assert_eq!(consumer.pop(), Ok(2));
+}
+
+#[test]
+fn items_in_blocks_are_dropped_once() {
+    let drops = Rc::new(Cell::new(0));
+    let (producer, consumer) = sp_sc(4);
+    let (mut producer, mut consumer) = (Packing::<_, 4>::new(producer), Unpacking::<_, 4>::new(consumer));
+    (0..6).for_each(|_| assert!(producer.put(Counted(drops.clone())).is_ok()));
+    drop(consumer.get());
+    assert_eq!(drops.get(), 1);
+    drop((producer, consumer));
+    assert_eq!(drops.get(), 6);
+}
+
+#[test]
+fn lanes_are_served_in_turn_and_keep_their_order() {
+    let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..3).map(|_| sp_sc(128)).unzip();
+    let mut lanes = Gather::new(consumers);
+    assert_eq!(lanes.pop(), Err(FromLane { lane: 0, what: Refusal::NotReady }));
+    for item in 0..100 {
+        producers[0].push(item).expect("there is room");
+        producers[2].push(item).expect("there is room");
+    }
+    let mut next = [0, 0, 0];
+    let mut first_of_other_lane = None;
+    for turn in 0..200 {
+        let FromLane { lane, what } = lanes.pop().expect("there are 200 items");
+        assert_eq!(what, next[lane]);
+        next[lane] += 1;
+        if lane == 2 && first_of_other_lane.is_none() {
+            first_of_other_lane = Some(turn);
+        }
+    }
+    assert_eq!(next, [100, 0, 100]);
+    assert_eq!(first_of_other_lane, Some(64), "a busy lane does not starve the others");
+}
