@@ -126,6 +126,9 @@ pub(crate) struct Run {
     /// What executes the program: the reference interpreter, or C compiled with `cc` (or $CC)
     #[arg(long, value_name = "ENGINE", default_value = "interp")]
     pub(crate) engine: Engine,
+    /// How processes become code
+    #[arg(long, value_name = "MODE", default_value = "process")]
+    pub(crate) mode: ModeChoice,
     /// Write everything the program learns from outside to FILE, for `qj replay`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
@@ -174,6 +177,15 @@ pub(crate) enum Engine {
     C,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum ModeChoice {
+    /// Each on its own, scheduled while the program runs
+    #[default]
+    Process,
+    /// Those that channels connect as one state machine, where that can be done
+    Automata,
+}
+
 /// Compile a program to C, to an executable, or to its intermediate form
 ///
 ///   c      NAME.c and NAME.h, with the run-time header quaject/esp.h: freestanding
@@ -210,6 +222,9 @@ pub(crate) struct Build {
     /// C source, object or shared library with extern functions (for --emit exe)
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,
+    /// How processes become code
+    #[arg(long, value_name = "MODE", default_value = "process")]
+    pub(crate) mode: ModeChoice,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,

@@ -6,156 +6,17 @@
 //! Each program is also verified, printed and read back; each trace is replayed; each is run under random schedules.
 //! `UPDATE_EXPECT=1` writes the expected files.
 
-use quaject_esp_ir::datum::{Datum, parse_message, print_message};
-
 use quaject_esp_ir::interpreter::Interpreter;
-use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program};
-use quaject_esp_ir::lower::lower;
+use quaject_esp_ir::ir::{ChannelId, Program};
 use quaject_esp_ir::replay::{RandomScheduler, replay};
 use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::{read::read, step::Checks, step::Step, text::print, verify::verify};
-use quaject_esp_syntax::check::{Loader, analyze};
-use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
-use std::collections::VecDeque;
+use quaject_test_world::{Script, act, by_channel, compile};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A world that follows a script and keeps a log.
-#[derive(Clone)]
-struct Script<'p> {
-    program: &'p Program,
-    offers: Vec<VecDeque<Vec<Datum>>>,
-    closing: Vec<bool>,
-    later: VecDeque<(ChannelId, Vec<Datum>)>,
-    accepts: Vec<u32>,
-    externs: Vec<Option<i128>>,
-    checks: Checks,
-    confluent: bool,
-    now_ns: i64,
-    log: Vec<String>,
-}
-
-impl<'p> Script<'p> {
-    fn new(program: &'p Program, text: &str) -> Script<'p> {
-        let channels = program.channels.len();
-        let mut script = Script {
-            program,
-            offers: vec![VecDeque::new(); channels],
-            closing: vec![false; channels],
-            later: VecDeque::new(),
-            accepts: vec![u32::MAX; channels],
-            externs: vec![None; program.externs.len()],
-            checks: Checks::Off,
-            confluent: false,
-            now_ns: 0,
-            log: Vec::new(),
-        };
-        for line in text.lines().filter_map(|line| line.strip_prefix("; ").or(line.strip_prefix("// "))) {
-            let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
-            let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-            let channel = || program.channels.iter().position(|channel| channel.name == name).expect(line);
-            let message = |channel: usize| {
-                parse_message(program, &program.channels[channel].payload, rest)
-                    .unwrap_or_else(|e| panic!("{line}: {e}"))
-            };
-            match command {
-                "offer" => script.offers[channel()].push_back(message(channel())),
-                "later" => script.later.push_back((ChannelId(channel() as u32), message(channel()))),
-                "close" => script.closing[channel()] = true,
-                "accept" => script.accepts[channel()] = rest.parse().expect(line),
-                "extern" => {
-                    let function = program.externs.iter().position(|function| function.name == name).expect(line);
-                    script.externs[function] = Some(rest.parse().expect(line));
-                }
-                "checked" => script.checks = Checks::On,
-                "confluent" => script.confluent = true,
-                _ => {}
-            }
-        }
-        script
-    }
-}
-
-impl World for Script<'_> {
-    fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        match self.offers[channel.0 as usize].front() {
-            Some(message) => Offer::Message(message),
-            None if self.later.iter().any(|(later, _)| *later == channel) => Offer::Pending,
-            None if self.closing[channel.0 as usize] => Offer::Closed,
-            None => Offer::Pending,
-        }
-    }
-
-    fn take(&mut self, channel: ChannelId) {
-        let message = self.offers[channel.0 as usize].pop_front().expect("a message is taken after it was seen");
-        let channel = &self.program.channels[channel.0 as usize];
-        self.log.push(format!("< {} {}", channel.name, print_message(self.program, &channel.payload, &message)));
-    }
-
-    fn readiness(&mut self, channel: ChannelId) -> Readiness {
-        match self.accepts[channel.0 as usize] {
-            0 if self.closing[channel.0 as usize] => Readiness::Closed,
-            0 => Readiness::Busy,
-            _ => Readiness::Ready,
-        }
-    }
-
-    fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        let left = &mut self.accepts[channel.0 as usize];
-        assert!(*left > 0, "a message is put where the world is not ready");
-        *left = left.saturating_sub(u32::from(*left < u32::MAX));
-        let channel = &self.program.channels[channel.0 as usize];
-        self.log.push(format!("> {} {}", channel.name, print_message(self.program, &channel.payload, message)));
-    }
-
-    fn now_ns(&mut self) -> i64 {
-        self.now_ns
-    }
-
-    fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        let declared = &self.program.externs[function.0 as usize];
-        let Some(result) = self.externs[function.0 as usize] else { return Reply::Unresolved };
-        let types: Vec<_> = declared.parameters.iter().map(|(ty, _)| *ty).collect();
-        let text = print_message(self.program, &types, arguments);
-        if declared.purity == quaject_esp_ir::ir::Purity::Impure {
-            self.log.push(format!("! {} {text}", declared.name));
-        }
-        for ((_, mutability), argument) in declared.parameters.iter().zip(arguments) {
-            if let (Mutability::Mutable, Datum::Bytes(bytes)) = (mutability, argument) {
-                bytes.reverse();
-            }
-        }
-        Reply::Returned(declared.result.map(|_| Datum::Int(result)))
-    }
-}
-
+/// IR steps of a run in one piece, and the most of a run in small ones.
 const BUDGET: u64 = 100_000;
-
-/// Lets the world act where a program rests: the next message of the script, else the clock.
-fn act(world: &mut Script<'_>, outcome: &Outcome) -> bool {
-    let Outcome::Resting(resting) = outcome else { return false };
-    if let Some((channel, message)) = world.later.pop_front() {
-        world.offers[channel.0 as usize].push_back(message);
-        return true;
-    }
-    match resting.deadline_ns {
-        Some(deadline_ns) => {
-            assert!(deadline_ns > world.now_ns, "a time that has passed is waited for");
-            world.now_ns = deadline_ns;
-            world.log.push(format!("time {deadline_ns}"));
-            world.log.len() < 200
-        }
-        None => false,
-    }
-}
-
-/// The log with the order kept on each channel only.
-fn by_channel(log: &[String]) -> Vec<&str> {
-    let mut log: Vec<&str> = log.iter().map(String::as_str).collect();
-    log.sort_by_key(|line| line.split(' ').take(2).collect::<Vec<_>>());
-    log
-}
 
 fn outcome_text(program: &Program, outcome: &Outcome) -> String {
     let names = |channels: &[ChannelId]| {
@@ -194,24 +55,6 @@ fn run_reference<'p>(program: &'p Program, text: &str) -> (Vec<Step>, Script<'p>
             return (trace, world, outcome, transcript);
         }
     }
-}
-
-struct NoImports;
-
-impl Loader for NoImports {
-    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
-        Err(format!("{path} is not imported by any of these programs"))
-    }
-}
-
-fn compile(path: &Path, text: &str) -> Program {
-    let name = path.file_name().expect("a file").to_string_lossy().to_string();
-    let mut sources = SourceMap::default();
-    let root = sources.add(SourceFile::new(name, text));
-    let analysis = analyze(&mut sources, root, &mut NoImports);
-    let messages: Vec<_> = analysis.diagnostics.iter().map(|diagnostic| &diagnostic.message).collect();
-    let Some(program) = analysis.program else { panic!("{}: {messages:#?}", path.display()) };
-    lower(&program, &sources)
 }
 
 fn check_file(path: &Path) {

@@ -10,10 +10,12 @@ mod models;
 pub use describe::type_name;
 pub use graph::graph;
 pub use models::{Modelled, NoSuch, Part, Subject, missing_ranges, models};
+pub use quaject_esp_opt::fuse::{Attempt, Refusal};
 pub use quaject_esp_syntax::check::Loader;
 
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
+use quaject_esp_opt::fuse::{Limits, fuse_all};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::hir;
@@ -59,6 +61,34 @@ pub enum Emit {
     C(c::Options),
 }
 
+/// How a program becomes code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Every process on its own, scheduled as the program runs.
+    #[default]
+    Process,
+    /// Processes that channels connect become one, wherever that can be done.
+    Automata,
+}
+
+/// What to compile a program to, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to make of it.
+    pub emit: Emit,
+    /// How it becomes code.
+    pub mode: Mode,
+    /// Whether overflow is a fault, which passes then keep.
+    pub checked: bool,
+}
+
+impl Options {
+    /// The program as it is written.
+    pub fn new(emit: Emit) -> Options {
+        Options { emit, mode: Mode::Process, checked: false }
+    }
+}
+
 /// What was made of a program.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -77,6 +107,8 @@ pub struct Outputs {
     pub ir: ir::Program,
     /// The text or code that was asked for.
     pub emitted: Emitted,
+    /// What became of groups of processes in [`Mode::Automata`].
+    pub attempts: Vec<Attempt>,
 }
 
 /// Text or code made of the IR.
@@ -108,18 +140,32 @@ pub fn check(source: Source, loader: &mut dyn Loader) -> Checked {
 }
 
 /// Compiles a program: the passes, in order.
-pub fn compile(source: Source, loader: &mut dyn Loader, emit: &Emit) -> Compiled {
+pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Compiled {
     let Checked { sources, diagnostics, program } = check(source, loader);
     let Some(program) = program else { return Compiled { sources, diagnostics, outputs: None } };
-    let ir = lower::lower(&program, &sources);
-    if cfg!(debug_assertions) {
-        let errors = verify::verify(&ir);
-        assert!(errors.is_empty(), "lowering makes well-formed programs: {errors:?}");
+    let mut ir = verified(lower::lower(&program, &sources));
+    let mut attempts = Vec::new();
+    match options.mode {
+        Mode::Process => {}
+        Mode::Automata => {
+            let (fused, made) = fuse_all(&ir, options.checked, Limits::default());
+            ir = verified(fused);
+            attempts = made;
+        }
     }
-    let emitted = match emit {
+    let emitted = match &options.emit {
         Emit::Ir => Emitted::Nothing,
         Emit::IrText => Emitted::IrText(text::print(&ir)),
         Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
-    Compiled { sources, diagnostics, outputs: Some(Outputs { ir, emitted }) }
+    Compiled { sources, diagnostics, outputs: Some(Outputs { ir, emitted, attempts }) }
+}
+
+/// The program, verified in debug builds.
+fn verified(ir: ir::Program) -> ir::Program {
+    if cfg!(debug_assertions) {
+        let errors = verify::verify(&ir);
+        assert!(errors.is_empty(), "passes make well-formed programs: {errors:?}");
+    }
+    ir
 }

@@ -1,7 +1,7 @@
 //! `qj build`
 
 use super::compile;
-use super::run::checks;
+use super::run::{checks, options};
 use crate::arguments::{Build, EmitForm, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Emit, Emitted};
@@ -21,9 +21,10 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         .file_stem()
         .filter(|stem| *stem != "-")
         .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
+    let compilation = |emit| options(emit, arguments.mode, arguments.checked);
     match arguments.emit {
         EmitForm::Ir => {
-            let (_, outputs) = compile(terminal, &arguments.file, &Emit::IrText)?;
+            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::IrText))?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
             match &arguments.output {
                 Some(path) => write_file(path, text.as_bytes()).map_err(Stop::usage)?,
@@ -31,7 +32,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             }
         }
         EmitForm::C => {
-            let options = c::Options {
+            let c_options = c::Options {
                 prefix: arguments.prefix.clone(),
                 header_name: format!("{stem}.h"),
                 style: match arguments.style {
@@ -45,7 +46,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 },
                 ..c::Options::default()
             };
-            let (_, outputs) = compile(terminal, &arguments.file, &Emit::C(options))?;
+            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options)))?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             write_c(&folder, &stem, generated).map_err(Stop::usage)?;
@@ -54,7 +55,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             }
         }
         EmitForm::Exe => {
-            let (_, outputs) = compile(terminal, &arguments.file, &Emit::Ir)?;
+            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::Ir))?;
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)

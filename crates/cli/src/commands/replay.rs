@@ -3,7 +3,7 @@
 use super::run::tell;
 use crate::arguments::Replay;
 use crate::terminal::{Status, Stop, Terminal};
-use quaject_esp::{Compiled, Emit};
+use quaject_esp::{Compiled, Emit, Options};
 use quaject_esp_run::disk::open_recorded;
 use quaject_esp_run::files::read_text;
 use quaject_esp_run::{Ending, Recording, Settings};
@@ -18,7 +18,7 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, S
     let settings = Settings { seed: header.seed, checks: header.checks, ..Settings::default() };
 
     let (source, mut disk) = open_recorded(&header.files).expect("a recording without files is refused");
-    let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, &Emit::Ir);
+    let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, &Options::new(Emit::Ir));
     let errors: Vec<_> =
         diagnostics.into_iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).collect();
     terminal.diagnostics(&sources, &errors);

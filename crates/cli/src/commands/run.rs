@@ -1,9 +1,9 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
 use super::compile;
-use crate::arguments::{self, Run, RunOptions};
+use crate::arguments::{self, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::Emit;
+use quaject_esp::{Emit, Mode, Options};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::files::NewFile;
@@ -17,7 +17,8 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
             Trouble::new("`--record` needs the interpreter").help("leave out `--engine c`: every engine does the same"),
         ));
     }
-    let (sources, outputs) = compile(terminal, &arguments.file, &Emit::Ir)?;
+    let (sources, outputs) =
+        compile(terminal, &arguments.file, &options(Emit::Ir, arguments.mode, arguments.options.checked))?;
     let program = &outputs.ir;
     let ending = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::usage)?,
@@ -34,6 +35,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
         }
     };
     Ok(tell(terminal, program, &sources, ending))
+}
+
+pub(crate) fn options(emit: Emit, mode: ModeChoice, checked: bool) -> Options {
+    let mode = match mode {
+        ModeChoice::Process => Mode::Process,
+        ModeChoice::Automata => Mode::Automata,
+    };
+    Options { emit, mode, checked }
 }
 
 pub(crate) fn checks(checked: bool) -> Checks {

@@ -1,0 +1,9 @@
+//! Passes from flow IR to flow IR. The product explorer turns a group of instances into one process that does what
+//! they do, without rendezvous: the concurrency is compiled away, and every engine runs the result as it runs any
+//! program. Emits neither text nor bytes.
+#![forbid(unsafe_code)]
+
+pub mod facts;
+pub mod fuse;
+pub mod passes;
+mod product;

@@ -1,0 +1,127 @@
+//! Instructions of which nobody uses the result, and which do nothing else; parameters that nobody reads.
+
+use quaject_esp_ir::ir::{BinaryOp, Body, Op, UnaryOp, Value};
+use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+
+/// Removes them; whether there were any.
+pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
+    let mut live = vec![false; body.values.len()];
+    let mut work: Vec<Value> = Vec::new();
+    let mut defined: Vec<Option<(usize, usize)>> = vec![None; body.values.len()];
+    let mut parameters: Vec<Option<(usize, usize)>> = vec![None; body.values.len()];
+    let mut incoming: Vec<Vec<Vec<Value>>> = vec![Vec::new(); body.blocks.len()];
+    for (index, block) in body.blocks.iter().enumerate() {
+        for (position, parameter) in block.parameters.iter().enumerate() {
+            parameters[parameter.0 as usize] = Some((index, position));
+        }
+        for (position, instruction) in block.instructions.iter().enumerate() {
+            match instruction.result {
+                Some(result) if !has_effect(&instruction.op, checked) => {
+                    defined[result.0 as usize] = Some((index, position));
+                }
+                Some(_) | None => op_values(&mut instruction.op.clone(), &mut |value| work.push(*value)),
+            }
+        }
+        let mut terminator = block.terminator.clone();
+        for edge in edges_mut(&mut terminator) {
+            incoming[edge.to.0 as usize].push(std::mem::take(&mut edge.arguments));
+        }
+        terminator_values(&mut terminator, &mut |value| work.push(*value));
+    }
+    // The world binds all parameters of a branch; they stay.
+    let fixed: Vec<bool> = incoming.iter().map(|edges| edges.is_empty()).collect();
+    while let Some(value) = work.pop() {
+        if std::mem::replace(&mut live[value.0 as usize], true) {
+            continue;
+        }
+        if let Some((block, position)) = defined[value.0 as usize] {
+            let mut op = body.blocks[block].instructions[position].op.clone();
+            op_values(&mut op, &mut |value| work.push(*value));
+        }
+        if let Some((block, position)) = parameters[value.0 as usize] {
+            work.extend(incoming[block].iter().map(|edge| edge[position]));
+        }
+    }
+    let mut any = false;
+    let kept: Vec<Vec<bool>> = body
+        .blocks
+        .iter()
+        .zip(&fixed)
+        .map(|(block, fixed)| block.parameters.iter().map(|value| *fixed || live[value.0 as usize]).collect())
+        .collect();
+    for (block, kept_here) in body.blocks.iter_mut().zip(&kept) {
+        for edge in edges_mut(&mut block.terminator) {
+            let kept = &kept[edge.to.0 as usize];
+            if edge.arguments.len() == kept.len() {
+                let mut position = 0;
+                edge.arguments.retain(|_| {
+                    position += 1;
+                    kept[position - 1]
+                });
+            }
+        }
+        let before = block.parameters.len() + block.instructions.len();
+        let mut position = 0;
+        block.parameters.retain(|_| {
+            position += 1;
+            kept_here[position - 1]
+        });
+        block.instructions.retain(|instruction| {
+            let used = instruction.result.is_none_or(|result| live[result.0 as usize]);
+            used || has_effect(&instruction.op, checked)
+        });
+        any |= before != block.parameters.len() + block.instructions.len();
+    }
+    any
+}
+
+/// Whether an instruction does more than give its result: it writes, faults, or takes an object.
+fn has_effect(op: &Op, checked: bool) -> bool {
+    match op {
+        Op::Constant(_) | Op::Convert(_) | Op::OwnId | Op::ReplicaNumber(_) | Op::IsUnique(_) | Op::FreeObjects(_) => {
+            false
+        }
+        Op::Unary(UnaryOp::Negate, _) => checked,
+        Op::Unary(UnaryOp::Not | UnaryOp::Complement, _) => false,
+        Op::Binary(op, _, _) => match op {
+            BinaryOp::Divide | BinaryOp::Remainder => true,
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
+                checked
+            }
+            BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual => false,
+        },
+        // Places may lie outside of what they index.
+        Op::Load(place) | Op::Tag(place) | Op::Length(place) => {
+            place.path.iter().any(|step| matches!(step, quaject_esp_ir::ir::Step::Element(_)))
+        }
+        Op::Store(..)
+        | Op::Copy { .. }
+        | Op::SetBytes(..)
+        | Op::Fill(..)
+        | Op::SetTag(..)
+        | Op::SetLength(..)
+        | Op::CopySlice { .. }
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::LoadNumber { .. }
+        | Op::StoreNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::StoreBits { .. }
+        | Op::Equal(..)
+        | Op::CallFunction { .. }
+        | Op::CallExtern { .. }
+        | Op::InstanceOf(..)
+        | Op::Allocate(_)
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Mark(_) => true,
+    }
+}

@@ -1,0 +1,100 @@
+//! Block parameters that always have the same value: it takes their place.
+
+use quaject_esp_ir::graph::{Replacements, successors};
+use quaject_esp_ir::ir::{BlockId, Body, Value};
+use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+
+/// Drops parameters that always have one value, or that of another parameter of their block; whether there were any.
+pub(super) fn drop_trivial(body: &mut Body) -> bool {
+    let mut replacements = Replacements::new(body.values.len());
+    let reached = reached(body);
+    let mut dropped: Vec<Vec<bool>> = body.blocks.iter().map(|block| vec![false; block.parameters.len()]).collect();
+    let mut any = false;
+    loop {
+        let mut changed = false;
+        let arguments = arguments(body, &reached);
+        for (index, block) in body.blocks.iter().enumerate() {
+            for position in 0..block.parameters.len() {
+                if dropped[index][position] || arguments[index].is_empty() {
+                    continue;
+                }
+                let parameter = block.parameters[position];
+                let mut only = None;
+                let is_trivial = arguments[index].iter().all(|edge| {
+                    let argument = replacements.find(edge[position]);
+                    argument == parameter || *only.get_or_insert(argument) == argument
+                });
+                let same = |earlier: &usize| {
+                    !dropped[index][*earlier] && arguments[index].iter().all(|edge| edge[*earlier] == edge[position])
+                };
+                let by = match (is_trivial, only) {
+                    (true, Some(only)) => Some(only),
+                    _ => (0..position).find(same).map(|earlier| block.parameters[earlier]),
+                };
+                if let Some(by) = by {
+                    let by = replacements.find(by);
+                    if by != parameter {
+                        replacements.replace(parameter, by);
+                        dropped[index][position] = true;
+                        changed = true;
+                        any = true;
+                    }
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    if any {
+        apply(body, &dropped, &mut replacements);
+    }
+    any
+}
+
+fn reached(body: &Body) -> Vec<bool> {
+    let mut reached = vec![false; body.blocks.len()];
+    let mut work = vec![BlockId(0)];
+    while let Some(block) = work.pop() {
+        if !std::mem::replace(&mut reached[block.0 as usize], true) {
+            work.extend(successors(&body.blocks[block.0 as usize].terminator));
+        }
+    }
+    reached
+}
+
+/// Per block: the arguments of every edge that leads to it.
+fn arguments(body: &Body, reached: &[bool]) -> Vec<Vec<Vec<Value>>> {
+    let mut arguments: Vec<Vec<Vec<Value>>> = vec![Vec::new(); body.blocks.len()];
+    for (block, _) in body.blocks.iter().zip(reached).filter(|(_, reached)| **reached) {
+        for edge in edges_mut(&mut block.terminator.clone()) {
+            arguments[edge.to.0 as usize].push(edge.arguments.clone());
+        }
+    }
+    arguments
+}
+
+fn apply(body: &mut Body, dropped: &[Vec<bool>], replacements: &mut Replacements) {
+    for block in &mut body.blocks {
+        for edge in edges_mut(&mut block.terminator) {
+            let dropped = &dropped[edge.to.0 as usize];
+            if edge.arguments.len() == dropped.len() {
+                let mut position = 0;
+                edge.arguments.retain(|_| {
+                    position += 1;
+                    !dropped[position - 1]
+                });
+            }
+        }
+    }
+    for (block, dropped) in body.blocks.iter_mut().zip(dropped) {
+        let mut position = 0;
+        block.parameters.retain(|_| {
+            position += 1;
+            !dropped[position - 1]
+        });
+        let mut visit = |value: &mut Value| *value = replacements.find(*value);
+        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
+        terminator_values(&mut block.terminator, &mut visit);
+    }
+}

@@ -1,0 +1,430 @@
+//! Nodes of the product and the search over them: how many versions of a place are kept apart, when it is given up,
+//! and whether everybody who can go on does. Knows no instructions.
+
+use super::group::Group;
+use super::path::Path;
+use super::residue::Residue;
+use super::state::{At, Detail, Key, Known, MemberState, State, Way};
+use crate::facts::Fact;
+use crate::fuse::{Limits, Refusal};
+use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Slot, Terminator, Value};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many versions of one place are kept apart in full, and by flags.
+const FULL_VERSIONS: usize = 8;
+const FLAG_VERSIONS: usize = 32;
+
+/// Where all members stand.
+pub(super) type Standing = Vec<(At, BTreeMap<BlockId, Way>)>;
+
+/// What is known of live values of members.
+type Facts = BTreeMap<(usize, Value), Fact>;
+
+/// What an exploration gave.
+pub(crate) struct Product {
+    /// The fused body, as it was emitted.
+    pub(crate) body: Body,
+    /// Nodes it was made of.
+    pub(crate) nodes: usize,
+}
+
+/// The search.
+pub(super) struct Explorer<'g, 'p> {
+    pub(super) group: &'g Group<'p>,
+    pub(super) out: Residue,
+    limits: Limits,
+    nodes: FxHashMap<Key, usize>,
+    list: Vec<Node>,
+    work: Vec<usize>,
+    /// The node whose paths are walked; none before the first.
+    current: Option<usize>,
+    versions: FxHashMap<Standing, usize>,
+    details: FxHashMap<Standing, Detail>,
+    /// Per place: what its versions are at least widened to, so that counters do not make versions.
+    floors: FxHashMap<Standing, Facts>,
+    /// Per place: whom it serves first, so that others do not pass them by for ever.
+    pub(super) preferred: FxHashMap<Standing, BTreeSet<usize>>,
+    /// Per place: its nodes.
+    at: FxHashMap<Standing, Vec<usize>>,
+    /// Whether a place got less detail in this round, so that the next one starts anew.
+    is_outdated: bool,
+}
+
+struct Node {
+    key: Key,
+    block: BlockId,
+    parameters: Vec<Value>,
+    /// Which live value of which member each parameter is.
+    origins: Vec<(usize, Value)>,
+    /// The values that are no parameters.
+    constants: Vec<(usize, Value, i128)>,
+    /// Members that could go on here.
+    enabled: BTreeSet<usize>,
+    /// Members that wait for the world here.
+    outside: BTreeSet<usize>,
+    edges: Vec<Passage>,
+}
+
+impl Node {
+    fn is_settled(&self) -> bool {
+        self.key.place.iter().all(|(at, _)| !matches!(at, At::Running(_)))
+    }
+}
+
+/// A way from one node to another.
+struct Passage {
+    to: usize,
+    moved: BTreeSet<usize>,
+    polled: BTreeSet<usize>,
+}
+
+/// Explores the product of a group.
+pub(crate) fn explore(group: &Group<'_>, limits: Limits) -> Result<Product, Refusal> {
+    let mut details = FxHashMap::default();
+    let mut floors = FxHashMap::default();
+    let mut preferred: FxHashMap<Standing, BTreeSet<usize>> = FxHashMap::default();
+    loop {
+        let mut explorer = Explorer {
+            group,
+            out: Residue::new(slots(group)),
+            limits,
+            nodes: FxHashMap::default(),
+            list: Vec::new(),
+            work: Vec::new(),
+            current: None,
+            versions: FxHashMap::default(),
+            details: std::mem::take(&mut details),
+            floors: std::mem::take(&mut floors),
+            preferred: std::mem::take(&mut preferred),
+            at: FxHashMap::default(),
+            is_outdated: false,
+        };
+        explorer.explore()?;
+        if explorer.is_outdated {
+            (details, floors, preferred) = (explorer.details, explorer.floors, explorer.preferred);
+            continue;
+        }
+        let starving = explorer.starving();
+        if !starving.is_empty() {
+            (details, floors, preferred) = (explorer.details, explorer.floors, explorer.preferred);
+            for (place, member) in starving {
+                if !preferred.entry(place).or_default().insert(member) {
+                    return Err(Refusal::Starves { process: group.members[member].process });
+                }
+            }
+            continue;
+        }
+        return Ok(Product { nodes: explorer.list.len(), body: explorer.out.body });
+    }
+}
+
+fn slots(group: &Group<'_>) -> Vec<Slot> {
+    group.members.iter().flat_map(|member| member.body.slots.iter().cloned()).collect()
+}
+
+impl<'g, 'p> Explorer<'g, 'p> {
+    fn explore(&mut self) -> Result<(), Refusal> {
+        let entry = self.out.block(Vec::new());
+        let member = MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new() };
+        let state = State {
+            members: vec![member; self.group.members.len()],
+            facts: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            tests: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            refuted: BTreeSet::new(),
+            moved: BTreeSet::new(),
+            polled: BTreeSet::new(),
+        };
+        self.go_to_node(Path { block: entry, state })?;
+        while let Some(node) = self.work.pop() {
+            self.current = Some(node);
+            let path = self.enter(node);
+            self.resume(path)?;
+            if self.is_outdated {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The state at the beginning of a node.
+    fn enter(&self, node: usize) -> Path {
+        let Node { key, block, parameters, origins, constants, .. } = &self.list[node];
+        let mut facts = BTreeMap::new();
+        let mut members: Vec<MemberState> = key
+            .place
+            .iter()
+            .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone() })
+            .collect();
+        for (parameter, origin) in parameters.iter().zip(origins) {
+            members[origin.0].values.insert(origin.1, Known::Value(*parameter));
+            if let Some(fact) = key.facts.get(origin) {
+                facts.insert(*parameter, fact.clone());
+            }
+        }
+        for (member, value, constant) in constants {
+            members[*member].values.insert(*value, Known::Constant(*constant));
+        }
+        let state = State {
+            members,
+            facts,
+            tags: key.tags.clone(),
+            reads: BTreeMap::new(),
+            tests: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            refuted: key.refuted.clone(),
+            moved: BTreeSet::new(),
+            polled: BTreeSet::new(),
+        };
+        Path { block: *block, state }
+    }
+
+    /// Runs the member that is furthest downstream; when all wait, they meet.
+    fn resume(&mut self, path: Path) -> Result<(), Refusal> {
+        match runner(&path.state) {
+            Some((member, block)) => self.run(path, member, block),
+            None => {
+                let outside: Vec<usize> =
+                    (0..self.group.members.len()).filter(|member| !self.outside(&path, *member).is_empty()).collect();
+                if let Some(current) = self.current {
+                    self.list[current].outside.extend(outside);
+                }
+                self.settle(path)
+            }
+        }
+    }
+
+    /// Goes on after a member came to rest.
+    pub(super) fn go_on(&mut self, path: Path) -> Result<(), Refusal> {
+        match runner(&path.state) {
+            Some((member, block)) => self.run(path, member, block),
+            None => self.go_to_node(path),
+        }
+    }
+
+    /// Ends a path at the node of its state.
+    pub(super) fn go_to_node(&mut self, mut path: Path) -> Result<(), Refusal> {
+        if self.is_outdated {
+            return Ok(());
+        }
+        let mut key = path.state.key(self.group, |place| self.details.get(place).copied().unwrap_or(Detail::Full));
+        if let Some(floor) = self.floors.get(&key.place) {
+            for (origin, wide) in floor {
+                if let Some(fact) = key.facts.get(origin)
+                    && fact.implies(wide)
+                    && !self.group.is_kept(*origin, fact)
+                {
+                    key.facts.insert(*origin, wide.clone());
+                    if *wide == self.whole(*origin) {
+                        key.facts.remove(origin);
+                    }
+                }
+            }
+        }
+        let node = match self.nodes.get(&key) {
+            Some(node) => *node,
+            None => self.new_node(&path.state, key)?,
+        };
+        let (block, origins) = (self.list[node].block, self.list[node].origins.clone());
+        let arguments: Vec<Value> =
+            origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
+        self.out.finish(path.block, Terminator::Jump(Edge { to: block, arguments }), Location::default());
+        let passage = Passage { to: node, moved: path.state.moved, polled: path.state.polled };
+        if let Some(current) = self.current {
+            self.list[current].edges.push(passage);
+        }
+        Ok(())
+    }
+
+    fn new_node(&mut self, state: &State, key: Key) -> Result<usize, Refusal> {
+        self.widen(&key);
+        let versions = self.versions.entry(key.place.clone()).or_insert(0);
+        *versions += 1;
+        let detail = self.details.get(&key.place).copied().unwrap_or(Detail::Full);
+        let coarser = match detail {
+            Detail::Full if *versions > FULL_VERSIONS => Some(Detail::Flags),
+            Detail::Flags if *versions > FLAG_VERSIONS => Some(Detail::None),
+            Detail::Full | Detail::Flags | Detail::None => None,
+        };
+        if let Some(coarser) = coarser {
+            self.details.insert(key.place.clone(), coarser);
+            self.is_outdated = true;
+        }
+        if self.list.len() >= self.limits.nodes {
+            return Err(Refusal::TooLarge { nodes: self.list.len() });
+        }
+        let mut parameters = Vec::new();
+        let mut origins = Vec::new();
+        let mut constants = Vec::new();
+        for (index, member) in state.members.iter().enumerate() {
+            for value in member.values.keys() {
+                match key.facts.get(&(index, *value)).and_then(Fact::as_constant) {
+                    Some(constant) => constants.push((index, *value, constant)),
+                    None => {
+                        let data = &self.group.members[index].body.values[value.0 as usize];
+                        parameters.push(self.out.value(data.ty, data.name.clone()));
+                        origins.push((index, *value));
+                    }
+                }
+            }
+        }
+        let block = self.out.block(parameters.clone());
+        let node = self.list.len();
+        self.at.entry(key.place.clone()).or_default().push(node);
+        self.nodes.insert(key.clone(), node);
+        self.list.push(Node {
+            key,
+            block,
+            parameters,
+            origins,
+            constants,
+            enabled: BTreeSet::new(),
+            outside: BTreeSet::new(),
+            edges: Vec::new(),
+        });
+        self.work.push(node);
+        Ok(node)
+    }
+
+    /// Where a new version says no more than an older one, but for wider ranges, the older one was in vain: both are
+    /// widened to the new one from the next round on.
+    fn widen(&mut self, key: &Key) {
+        let Some(nodes) = self.at.get(&key.place) else { return };
+        let mut floor = Facts::new();
+        for node in nodes {
+            let old = &self.list[*node].key;
+            let same = old.tags == key.tags && old.refuted == key.refuted;
+            let wider = |(origin, fact): (&(usize, Value), &Fact)| {
+                let new = key.facts.get(origin).cloned().unwrap_or_else(|| self.whole(*origin));
+                (*fact == new || fact.implies(&new) && !self.group.is_kept(*origin, fact)).then_some((*origin, new))
+            };
+            if same && key.facts.keys().all(|origin| old.facts.contains_key(origin)) {
+                let wider: Option<Vec<_>> = old.facts.iter().map(wider).collect();
+                floor.extend(wider.into_iter().flatten().filter(|(origin, fact)| old.facts[origin] != *fact));
+            }
+        }
+        if floor.is_empty() {
+            return;
+        }
+        self.is_outdated = true;
+        let known = self.floors.entry(key.place.clone()).or_default();
+        for (origin, fact) in floor {
+            let widest = known.entry(origin).or_insert_with(|| fact.clone());
+            if widest.implies(&fact) {
+                *widest = fact;
+            }
+        }
+    }
+
+    /// What the type of a member's value says.
+    fn whole(&self, origin: (usize, Value)) -> Fact {
+        Fact::of_type(self.group.types(), self.group.members[origin.0].body.values[origin.1.0 as usize].ty)
+    }
+
+    /// Notes who could go on at the node at hand.
+    pub(super) fn note_enabled(&mut self, members: impl IntoIterator<Item = usize>) {
+        if let Some(current) = self.current {
+            self.list[current].enabled.extend(members);
+        }
+    }
+
+    pub(super) fn check_size(&self) -> Result<(), Refusal> {
+        if self.out.size > self.limits.instructions {
+            Err(Refusal::TooLarge { nodes: self.list.len() })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Who could go on but never does: the order of rendezvous is fixed, so a cycle of others could pass by for ever.
+    /// With each, a place on that cycle.
+    fn starving(&self) -> Vec<(Standing, usize)> {
+        let mut starving = Vec::new();
+        for component in components(&self.list) {
+            // Within one quantum everybody else waits, as in the program.
+            if component.iter().all(|node| !self.list[*node].is_settled()) {
+                continue;
+            }
+            let inside = |passage: &&Passage| component.contains(&passage.to);
+            let edges: Vec<&Passage> =
+                component.iter().flat_map(|node| self.list[*node].edges.iter().filter(inside)).collect();
+            if edges.is_empty() {
+                continue;
+            }
+            for member in 0..self.group.members.len() {
+                let waits = |node: &&usize| {
+                    let node = &self.list[**node];
+                    node.enabled.contains(&member) || node.outside.contains(&member)
+                };
+                let served = edges.iter().any(|edge| edge.moved.contains(&member) || edge.polled.contains(&member));
+                if let (Some(node), false) = (component.iter().find(waits), served) {
+                    starving.push((self.list[*node].key.place.clone(), member));
+                }
+            }
+        }
+        starving
+    }
+}
+
+fn runner(state: &State) -> Option<(usize, BlockId)> {
+    state.members.iter().enumerate().rev().find_map(|(index, member)| match member.at {
+        At::Running(block) => Some((index, block)),
+        At::Waiting(_) | At::Ended => None,
+    })
+}
+
+/// Strongly connected components, by Tarjan's algorithm without recursion.
+fn components(nodes: &[Node]) -> Vec<BTreeSet<usize>> {
+    #[derive(Clone, Copy)]
+    struct Mark {
+        index: usize,
+        low: usize,
+        on_stack: bool,
+    }
+    let mut marks: Vec<Option<Mark>> = vec![None; nodes.len()];
+    let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0);
+    for root in 0..nodes.len() {
+        if marks[root].is_some() {
+            continue;
+        }
+        let mut calls = vec![(root, 0)];
+        while let Some((node, edge)) = calls.pop() {
+            if edge == 0 {
+                marks[node] = Some(Mark { index: next, low: next, on_stack: true });
+                next += 1;
+                stack.push(node);
+            }
+            let low = |marks: &[Option<Mark>], node: usize| marks[node].expect("visited").low;
+            if edge > 0 {
+                let child = nodes[node].edges[edge - 1].to;
+                let least = low(&marks, node).min(low(&marks, child));
+                if marks[child].expect("visited").on_stack {
+                    marks[node].as_mut().expect("visited").low = least;
+                }
+            }
+            if let Some(passage) = nodes[node].edges.get(edge) {
+                calls.push((node, edge + 1));
+                if marks[passage.to].is_none() {
+                    calls.push((passage.to, 0));
+                }
+                continue;
+            }
+            let mark = marks[node].expect("visited");
+            if mark.low == mark.index {
+                let mut component = BTreeSet::new();
+                while let Some(member) = stack.pop() {
+                    marks[member].as_mut().expect("visited").on_stack = false;
+                    component.insert(member);
+                    if member == node {
+                        break;
+                    }
+                }
+                found.push(component);
+            }
+        }
+    }
+    found
+}

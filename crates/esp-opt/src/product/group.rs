@@ -1,0 +1,469 @@
+//! A group of instances to be fused: its members in order, what is live in each, which channels lie inside, and the
+//! constants that facts are measured by. Says why a group cannot be fused. Knows no states.
+
+use crate::fuse::Refusal;
+use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::ir::{
+    Base, BinaryOp, Bind, BlockId, Body, Boundary, ChannelId, Direction, Guard, Op, Operand, Operation, Pattern,
+    Payload, Place, ProcessId, Program, Site, SlotId, Terminator, Type, TypeId, TypeTable, Value, Wait,
+};
+use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_slots, terminator_values};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+/// Members of the product, and what is known before it is explored.
+pub(crate) struct Group<'p> {
+    pub(super) program: &'p Program,
+    /// Writers before their readers, as far as there is such an order.
+    pub(super) members: Vec<Member<'p>>,
+    /// Per channel: whether it lies between members.
+    pub(super) internal: Vec<bool>,
+    /// Integers that facts keep apart: what the members compare with for equality.
+    pub(super) compared: FxHashSet<i128>,
+    /// Ends that intervals are widened to, ascending.
+    pub(super) lows: Vec<i128>,
+    pub(super) highs: Vec<i128>,
+    /// Whether overflow is a fault.
+    pub(super) checked: bool,
+}
+
+/// One instance of the group.
+pub(super) struct Member<'p> {
+    pub(super) instance: u32,
+    pub(super) process: ProcessId,
+    pub(super) body: &'p Body,
+    /// The first of its slots and of its operations in the fused process.
+    pub(super) first_slot: u32,
+    pub(super) first_site: u32,
+    /// Per block: what is live when it begins, its parameters included.
+    pub(super) live: Vec<Live>,
+    /// Per block that ends in a wait: what is live there.
+    pub(super) at_rest: Vec<Option<Live>>,
+    /// Per block: whether several edges lead to it.
+    pub(super) joins: Vec<bool>,
+}
+
+/// Values and slots of one body.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct Live {
+    pub(super) values: BTreeSet<Value>,
+    pub(super) slots: BTreeSet<SlotId>,
+}
+
+impl Live {
+    fn add(&mut self, other: &Live) {
+        self.values.extend(&other.values);
+        self.slots.extend(&other.slots);
+    }
+}
+
+impl<'p> Group<'p> {
+    /// A group of all replicas of these processes.
+    pub(crate) fn new(program: &'p Program, processes: &[ProcessId], checked: bool) -> Result<Group<'p>, Refusal> {
+        let mut internal = vec![false; program.channels.len()];
+        for (index, channel) in program.channels.iter().enumerate() {
+            let users: Vec<ProcessId> = users(program, ChannelId(index as u32));
+            let inside = users.iter().filter(|user| processes.contains(user)).count();
+            if channel.boundary != Boundary::Internal || inside == 0 {
+                continue;
+            }
+            if inside < users.len() {
+                return Err(Refusal::Shared { channel: ChannelId(index as u32) });
+            }
+            internal[index] = true;
+        }
+        for process in processes {
+            eligible(program, *process)?;
+        }
+        let mut members = Vec::new();
+        let (mut first_slot, mut first_site) = (0, 0);
+        for process in pipeline(program, processes) {
+            let source = &program.processes[process.0 as usize];
+            let (live, at_rest) = liveness(&source.body);
+            for replica in 0..source.replicas {
+                members.push(Member {
+                    instance: program.first_instance(process) + replica,
+                    process,
+                    body: &source.body,
+                    first_slot,
+                    first_site,
+                    live: live.clone(),
+                    at_rest: at_rest.clone(),
+                    joins: joins(&source.body),
+                });
+                first_slot += source.body.slots.len() as u32;
+                first_site += source.sites.len() as u32;
+            }
+        }
+        let mut group = Group {
+            program,
+            members,
+            internal,
+            compared: FxHashSet::default(),
+            lows: Vec::new(),
+            highs: Vec::new(),
+            checked,
+        };
+        group.measure();
+        Ok(group)
+    }
+
+    /// The processes of all members, in order.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessId> {
+        self.members.iter().map(|member| member.process)
+    }
+
+    /// The operations of all members, in order.
+    pub(crate) fn sites(&self) -> Vec<Site> {
+        let sites = |process: ProcessId| self.program.processes[process.0 as usize].sites.iter().cloned();
+        self.processes().flat_map(sites).collect()
+    }
+
+    pub(super) fn types(&self) -> &'p TypeTable {
+        &self.program.types
+    }
+
+    pub(super) fn is_internal(&self, channel: ChannelId) -> bool {
+        self.internal[channel.0 as usize]
+    }
+
+    /// The wait that a block ends in.
+    pub(super) fn wait(&self, member: usize, block: BlockId) -> &'p Wait {
+        match &self.members[member].body.blocks[block.0 as usize].terminator {
+            Terminator::Wait(wait) => wait,
+            other => unreachable!("a member waits at a wait, not {other:?}"),
+        }
+    }
+
+    /// Collects the constants of comparisons.
+    fn measure(&mut self) {
+        let mut bounds = BTreeSet::new();
+        for member in &self.members {
+            let constants: Vec<Option<i128>> = constants(member.body);
+            for block in &member.body.blocks {
+                for instruction in &block.instructions {
+                    let Op::Binary(op, a, b) = &instruction.op else { continue };
+                    for value in [a, b] {
+                        let Some(value) = constants[value.0 as usize] else { continue };
+                        match op {
+                            BinaryOp::Equal | BinaryOp::NotEqual => {
+                                self.compared.insert(value);
+                                bounds.insert(value);
+                            }
+                            BinaryOp::Less | BinaryOp::GreaterEqual => bounds.extend([value - 1, value]),
+                            BinaryOp::LessEqual | BinaryOp::Greater => bounds.extend([value, value + 1]),
+                            BinaryOp::Remainder => bounds.extend([value - 1]),
+                            BinaryOp::BitAnd => bounds.extend([value]),
+                            BinaryOp::Add
+                            | BinaryOp::Subtract
+                            | BinaryOp::Multiply
+                            | BinaryOp::Divide
+                            | BinaryOp::ShiftLeft
+                            | BinaryOp::ShiftRight
+                            | BinaryOp::BitOr
+                            | BinaryOp::BitXor => {}
+                        }
+                    }
+                }
+                match &block.terminator {
+                    Terminator::Switch { value: _, cases, default: _ } => {
+                        self.compared.extend(cases.iter().map(|(case, _)| *case));
+                    }
+                    Terminator::Wait(wait) => {
+                        for branch in &wait.branches {
+                            if let Operation::In { patterns, .. } = &branch.operation {
+                                patterns.iter().for_each(|pattern| pattern_constants(pattern, &mut self.compared));
+                            }
+                        }
+                    }
+                    Terminator::Jump(_)
+                    | Terminator::Branch { .. }
+                    | Terminator::Yield(_)
+                    | Terminator::Return(_)
+                    | Terminator::Result(_)
+                    | Terminator::Exit(_)
+                    | Terminator::End
+                    | Terminator::Fault(_) => {}
+                }
+            }
+        }
+        bounds.extend(&self.compared);
+        for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
+            bounds.insert((1 << bits) - 1);
+            if bits % 8 == 7 {
+                bounds.insert(-(1 << bits));
+            }
+        }
+        self.highs = bounds.iter().copied().collect();
+        bounds.insert(0);
+        self.lows = bounds.into_iter().collect();
+    }
+}
+
+fn pattern_constants(pattern: &Pattern, constants: &mut FxHashSet<i128>) {
+    match pattern {
+        Pattern::Constant(value) => {
+            constants.insert(*value);
+        }
+        Pattern::Tag(_, Some(part)) => pattern_constants(part, constants),
+        Pattern::Record(parts) | Pattern::Array(parts) => {
+            parts.iter().for_each(|part| pattern_constants(part, constants));
+        }
+        Pattern::Any
+        | Pattern::Bind(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Equal(_)
+        | Pattern::Tag(_, None) => {}
+    }
+}
+
+/// Per value: the constant it is.
+fn constants(body: &Body) -> Vec<Option<i128>> {
+    let mut constants = vec![None; body.values.len()];
+    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
+        if let (Op::Constant(constant), Some(result)) = (&instruction.op, instruction.result) {
+            constants[result.0 as usize] = Some(*constant);
+        }
+    }
+    constants
+}
+
+/// The processes that have an operation on the channel.
+fn users(program: &Program, channel: ChannelId) -> Vec<ProcessId> {
+    let uses = |index: &usize| program.processes[*index].sites.iter().any(|site| site.channel == channel);
+    (0..program.processes.len()).filter(uses).map(|index| ProcessId(index as u32)).collect()
+}
+
+/// The processes, each after those that write to it, as far as that goes; else in order of text.
+fn pipeline(program: &Program, processes: &[ProcessId]) -> Vec<ProcessId> {
+    let channels = |process: ProcessId, direction: Direction| -> Vec<ChannelId> {
+        let sites = program.processes[process.0 as usize].sites.iter();
+        sites.filter(|site| site.direction == direction).map(|site| site.channel).collect()
+    };
+    let feeds = |from: ProcessId, to: ProcessId| {
+        let written = channels(from, Direction::Out);
+        from != to && channels(to, Direction::In).iter().any(|channel| written.contains(channel))
+    };
+    let mut left: Vec<ProcessId> = processes.to_vec();
+    left.sort_unstable();
+    left.dedup();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let next = left.iter().position(|process| !left.iter().any(|other| feeds(*other, *process)));
+        order.push(left.remove(next.unwrap_or(0)));
+    }
+    order
+}
+
+/// Refuses what the product does not express.
+fn eligible(program: &Program, process: ProcessId) -> Result<(), Refusal> {
+    for block in &program.processes[process.0 as usize].body.blocks {
+        let refuse = |what: &'static str| Err(Refusal::Unsupported { process, what, location: block.location });
+        match &block.terminator {
+            Terminator::Wait(wait) => {
+                for branch in &wait.branches {
+                    if let Guard::Region(_) = branch.guard {
+                        return refuse("a guard that asks `free`");
+                    }
+                    match &branch.operation {
+                        Operation::After { .. } => return refuse("`after`"),
+                        Operation::In { .. } | Operation::Out { .. } => {}
+                    }
+                }
+            }
+            Terminator::Yield(_) => return refuse("`yield`"),
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Per block, whether several edges lead to it; edges out of regions do not count.
+fn joins(body: &Body) -> Vec<bool> {
+    let mut entered = vec![0u32; body.blocks.len()];
+    entered[0] = 1;
+    for block in &body.blocks {
+        for edge in edges_mut(&mut block.terminator.clone()) {
+            entered[edge.to.0 as usize] += 1;
+        }
+    }
+    entered.into_iter().map(|count| count > 1).collect()
+}
+
+/// Per block, what is live at its start, and at the wait it ends in.
+fn liveness(body: &Body) -> (Vec<Live>, Vec<Option<Live>>) {
+    let mut live = vec![Live::default(); body.blocks.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (index, block) in body.blocks.iter().enumerate().rev() {
+            let mut now = live_at_end(body, &live, &block.terminator);
+            for instruction in block.instructions.iter().rev() {
+                instruction.result.iter().for_each(|result| {
+                    now.values.remove(result);
+                });
+                let mut op = instruction.op.clone();
+                if let Some(slot) = whole_slot_written(&op) {
+                    now.slots.remove(&slot);
+                }
+                op_values(&mut op, &mut |value| {
+                    now.values.insert(*value);
+                });
+                let killed = whole_slot_written(&op);
+                op_slots(&mut op, &mut |slot| {
+                    if killed != Some(*slot) {
+                        now.slots.insert(*slot);
+                    }
+                });
+            }
+            changed |= live[index] != now;
+            live[index] = now;
+        }
+    }
+    let at_rest = body.blocks.iter().map(|block| match &block.terminator {
+        Terminator::Wait(_) => Some(live_at_end(body, &live, &block.terminator)),
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Yield(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => None,
+    });
+    let at_rest = at_rest.collect();
+    (live, at_rest)
+}
+
+/// The slot that an instruction writes as a whole without reading it.
+fn whole_slot_written(op: &Op) -> Option<SlotId> {
+    let (to, from) = match op {
+        Op::SetTag(to, _) | Op::SetBytes(to, _) | Op::Fill(to, Operand::Value(_)) => (to, None),
+        Op::Copy { to, from } => (to, Some(from)),
+        _ => return None,
+    };
+    match (to, from) {
+        (Place { base: Base::Slot(slot), path }, from) if path.is_empty() => match from {
+            Some(Place { base: Base::Slot(other), path: _ }) if other == slot => None,
+            Some(_) | None => Some(*slot),
+        },
+        (Place { base: Base::Slot(_) | Base::Object(_), path: _ }, _) => None,
+    }
+}
+
+fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
+    let mut now = Live::default();
+    let mut terminator = terminator.clone();
+    for target in successors(&terminator) {
+        let mut there = live[target.0 as usize].clone();
+        for parameter in &body.blocks[target.0 as usize].parameters {
+            there.values.remove(parameter);
+        }
+        now.add(&there);
+    }
+    if let Terminator::Wait(wait) = &terminator {
+        // What a branch binds is not live before it; a slot belongs to its branch alone.
+        for branch in &wait.branches {
+            if let Operation::In { patterns, .. } = &branch.operation {
+                let mut bound = Vec::new();
+                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut bound));
+                bound.iter().for_each(|slot| {
+                    now.slots.remove(slot);
+                });
+            }
+            if let Operation::Out { payload: Payload::Ready(passed), .. } = &branch.operation {
+                for passed in passed {
+                    if let Operand::Place(Place { base: Base::Slot(slot), path: _ }) = &passed.operand {
+                        now.slots.insert(*slot);
+                    }
+                }
+            }
+            if let Operation::In { patterns, .. } = &branch.operation {
+                for pattern in patterns {
+                    compared_slots(pattern, &mut now.slots);
+                }
+            }
+        }
+    } else {
+        terminator_slots(&mut terminator, &mut |slot| {
+            now.slots.insert(*slot);
+        });
+    }
+    let mut arguments = Vec::new();
+    for edge in edges_mut(&mut terminator) {
+        let there = &live[edge.to.0 as usize];
+        let parameters = &body.blocks[edge.to.0 as usize].parameters;
+        for (argument, parameter) in edge.arguments.iter().zip(parameters) {
+            if there.values.contains(parameter) {
+                arguments.push(*argument);
+            }
+        }
+        edge.arguments.clear();
+    }
+    terminator_values(&mut terminator, &mut |value| {
+        now.values.insert(*value);
+    });
+    now.values.extend(arguments);
+    now
+}
+
+pub(super) fn bound_slots(pattern: &Pattern, bound: &mut Vec<SlotId>) {
+    match pattern {
+        Pattern::Bind(Bind::Slot(slot)) => bound.push(*slot),
+        Pattern::Tag(_, Some(part)) => bound_slots(part, bound),
+        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, bound)),
+        Pattern::Any
+        | Pattern::Bind(Bind::Parameter(_))
+        | Pattern::Constant(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Equal(_)
+        | Pattern::Tag(_, None) => {}
+    }
+}
+
+fn compared_slots(pattern: &Pattern, slots: &mut BTreeSet<SlotId>) {
+    quaject_esp_ir::visit::pattern_operands(&mut pattern.clone(), &mut |operand| {
+        if let Operand::Place(Place { base: Base::Slot(slot), path: _ }) = operand {
+            slots.insert(*slot);
+        }
+    });
+}
+
+/// Whether values of the type are, or hold, references to boxed objects.
+pub(super) fn holds_boxed(types: &TypeTable, ty: TypeId) -> bool {
+    match types.get(ty) {
+        Type::Boxed(_) => true,
+        Type::Array { length: _, element } => holds_boxed(types, *element),
+        Type::Record(id) | Type::Union(id) => {
+            types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part).any(|part| holds_boxed(types, part))
+        }
+        Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => false,
+    }
+}
+
+/// Whether any block of a region changes counts of objects.
+pub(super) fn has_effects(body: &Body, entry: BlockId) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![entry];
+    while let Some(block) = work.pop() {
+        if !seen.insert(block) {
+            continue;
+        }
+        let block = &body.blocks[block.0 as usize];
+        if block.instructions.iter().any(|i| matches!(i.op, Op::Allocate(_) | Op::Retain(_) | Op::Release(_))) {
+            return true;
+        }
+        work.extend(successors(&block.terminator));
+    }
+    false
+}

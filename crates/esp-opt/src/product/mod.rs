@@ -1,0 +1,30 @@
+//! The product of a group of instances: one process that does what all of them do (fast-paths paper, section 4.1).
+//!
+//! ```text
+//!   group     which instances, their liveness, the channels between them, the constants they compare with
+//!   state     where every member stands, and what is known of its values: the key of a node
+//!   path      symbolic execution of members from one node to the next; emits what remains to be computed
+//!   meet      rendezvous between members
+//!   world     what is left of waits: asking the world, rest, deadlock
+//!   explore   nodes, versions, budgets; starvation
+//!   residue   the body that is being emitted
+//! ```
+//!
+//! **Settle first.** Members run, the last in the pipeline first, until all of them wait; then the rendezvous furthest
+//! downstream happens. So the members upstream move only when what they sent has been used up, which keeps the states
+//! few: a chain of n stages has a number of states linear in n.
+//!
+//! **Facts.** Nodes differ by where members stand *and* by what is known of their values (constants, ranges, excluded
+//! values, union tags), so that an end of stream just sent is not asked for again. Without this the product of data
+//! filters grows exponentially, nearly all of it unreachable.
+
+mod explore;
+mod group;
+mod meet;
+mod path;
+mod residue;
+mod state;
+mod world;
+
+pub(crate) use explore::explore;
+pub(crate) use group::Group;

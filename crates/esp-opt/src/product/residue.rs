@@ -1,0 +1,58 @@
+//! The body that is being emitted: what remains of the members' code. Knows blocks and values, no members.
+
+use quaject_esp_ir::ir::{
+    Block, BlockId, Body, Edge, Instruction, Location, Op, Slot, Terminator, TypeId, Value, ValueData,
+};
+use smol_str::SmolStr;
+
+/// A body under construction.
+#[derive(Default)]
+pub(super) struct Residue {
+    pub(super) body: Body,
+    /// Instructions emitted so far.
+    pub(super) size: usize,
+}
+
+impl Residue {
+    pub(super) fn new(slots: Vec<Slot>) -> Residue {
+        Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0 }
+    }
+
+    pub(super) fn value(&mut self, ty: TypeId, name: Option<SmolStr>) -> Value {
+        self.body.values.push(ValueData { ty, name });
+        Value(self.body.values.len() as u32 - 1)
+    }
+
+    pub(super) fn slot(&mut self, ty: TypeId) -> quaject_esp_ir::ir::SlotId {
+        self.body.slots.push(Slot { ty, name: None });
+        quaject_esp_ir::ir::SlotId(self.body.slots.len() as u32 - 1)
+    }
+
+    /// A block without code, which is left in an end until it is finished.
+    pub(super) fn block(&mut self, parameters: Vec<Value>) -> BlockId {
+        self.body.blocks.push(Block {
+            parameters,
+            instructions: Vec::new(),
+            terminator: Terminator::End,
+            location: Location::default(),
+        });
+        BlockId(self.body.blocks.len() as u32 - 1)
+    }
+
+    pub(super) fn emit(&mut self, block: BlockId, result: Option<Value>, op: Op, location: Location) {
+        self.size += 1;
+        self.body.blocks[block.0 as usize].instructions.push(Instruction { result, op, location });
+    }
+
+    pub(super) fn finish(&mut self, block: BlockId, terminator: Terminator, location: Location) {
+        self.size += 1;
+        let block = &mut self.body.blocks[block.0 as usize];
+        block.terminator = terminator;
+        block.location = location;
+    }
+}
+
+/// An edge without arguments.
+pub(super) fn to(block: BlockId) -> Edge {
+    Edge { to: block, arguments: Vec::new() }
+}

@@ -1,0 +1,241 @@
+//! Where every member stands and what is known of its values. A path carries a state along; its abstraction is the key
+//! of a node. Knows how facts are coarsened, not how states change.
+
+use super::group::Group;
+use crate::facts::{Fact, refine};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A state on a path through the product.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) members: Vec<MemberState>,
+    /// What is known of values of the residue, beyond their types.
+    pub(super) facts: BTreeMap<Value, Fact>,
+    /// What is known of the tags of unions in memory of the residue.
+    pub(super) tags: BTreeMap<TagPlace, Fact>,
+    /// Values that were read as the tag of a union which has not changed since.
+    pub(super) reads: BTreeMap<Value, TagPlace>,
+    /// Comparisons of which the result is a value of the residue.
+    pub(super) tests: BTreeMap<Value, Test>,
+    /// Constants that have a value on this path.
+    pub(super) constants: BTreeMap<(TypeId, i128), Value>,
+    /// Rendezvous that were tried and do not match.
+    pub(super) refuted: BTreeSet<Meeting>,
+    /// Members that have gone on since the last node, and members that the world was asked for.
+    pub(super) moved: BTreeSet<usize>,
+    pub(super) polled: BTreeSet<usize>,
+}
+
+/// One member on a path.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct MemberState {
+    pub(super) at: At,
+    /// What its live values are.
+    pub(super) values: BTreeMap<Value, Known>,
+    /// Per fair wait with several ways: the way taken last.
+    pub(super) last: BTreeMap<BlockId, Way>,
+}
+
+/// Where a member stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) enum At {
+    /// Before a block.
+    Running(BlockId),
+    /// At the wait a block ends in.
+    Waiting(BlockId),
+    /// At the end of its text.
+    Ended,
+}
+
+/// A way to leave a wait: the branch, and who is met there, `u32::MAX` for the world.
+pub(super) type Way = (u32, u32);
+
+/// A writer, its branch, a reader, its branch.
+pub(super) type Meeting = (usize, u32, usize, u32);
+
+/// A union: its slot in the residue and the path into it, fields as even and payloads as odd numbers.
+pub(super) type TagPlace = (SlotId, Vec<u32>);
+
+/// What a value of a member is in the residue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) enum Known {
+    Constant(i128),
+    Value(Value),
+}
+
+/// What a `bool` of the residue says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Test {
+    /// A comparison of two numbers.
+    Compare(BinaryOp, Known, Known, TypeId),
+    /// That another `bool` is false.
+    Not(Value),
+}
+
+/// What tells a node from others.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Key {
+    pub(super) place: Vec<(At, BTreeMap<BlockId, Way>)>,
+    pub(super) refuted: BTreeSet<Meeting>,
+    /// Per member and live value: what is known of it; absent: no more than its type.
+    pub(super) facts: BTreeMap<(usize, Value), Fact>,
+    pub(super) tags: BTreeMap<TagPlace, Fact>,
+}
+
+/// How much of what is known tells nodes apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Detail {
+    /// Constants that are compared with, ranges, excluded values, tags.
+    Full,
+    /// `bool`s and tags.
+    Flags,
+    /// Nothing.
+    None,
+}
+
+impl State {
+    /// What is known of a value of the residue, or of a constant.
+    pub(super) fn fact(&self, group: &Group<'_>, known: Known, ty: TypeId) -> Fact {
+        match known {
+            Known::Constant(value) => Fact::constant(value),
+            Known::Value(value) => self.facts.get(&value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty)),
+        }
+    }
+
+    /// The key of the node this state is at.
+    pub(super) fn key(&self, group: &Group<'_>, detail: impl Fn(&[(At, BTreeMap<BlockId, Way>)]) -> Detail) -> Key {
+        let place: Vec<_> = self.members.iter().map(|member| (member.at, member.last.clone())).collect();
+        let detail = detail(&place);
+        let mut facts = BTreeMap::new();
+        for (index, member) in self.members.iter().enumerate() {
+            for (value, known) in &member.values {
+                let ty = group.members[index].body.values[value.0 as usize].ty;
+                let fact = group.coarsen(ty, &self.fact(group, *known, ty), detail);
+                if fact != Fact::of_type(group.types(), ty) {
+                    facts.insert((index, *value), fact);
+                }
+            }
+        }
+        let live = |place: &TagPlace| detail != Detail::None && self.is_live(group, place.0);
+        let tags = self.tags.iter().filter(|(place, _)| live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
+        Key { place, refuted: self.refuted.clone(), facts, tags: tags.collect() }
+    }
+
+    /// Whether a member may still read a slot.
+    fn is_live(&self, group: &Group<'_>, slot: SlotId) -> bool {
+        self.members.iter().zip(&group.members).any(|(state, member)| {
+            let Some(own) = slot.0.checked_sub(member.first_slot) else { return false };
+            let live = match state.at {
+                At::Running(block) => &member.live[block.0 as usize],
+                At::Waiting(block) => match &member.at_rest[block.0 as usize] {
+                    Some(live) => live,
+                    None => return false,
+                },
+                At::Ended => return false,
+            };
+            live.slots.contains(&SlotId(own))
+        })
+    }
+
+    /// Forgets values of a member that it will not use again.
+    pub(super) fn prune(&mut self, group: &Group<'_>, member: usize) {
+        let known = &group.members[member];
+        let live = match self.members[member].at {
+            At::Running(block) => Some(&known.live[block.0 as usize]),
+            At::Waiting(block) => known.at_rest[block.0 as usize].as_ref(),
+            At::Ended => None,
+        };
+        match live {
+            Some(live) => self.members[member].values.retain(|value, _| live.values.contains(value)),
+            None => self.members[member].values.clear(),
+        }
+    }
+
+    /// Forgets the tags of what may have been written.
+    pub(super) fn forget_tags(&mut self, slot: SlotId, path: &[u32]) {
+        self.tags.retain(|(other, known), _| {
+            let common = known.len().min(path.len());
+            *other != slot || known[..common] != path[..common]
+        });
+        self.reads.retain(|_, (other, known)| {
+            let common = known.len().min(path.len());
+            *other != slot || known[..common] != path[..common]
+        });
+    }
+
+    /// Takes a `bool` of the residue to be true or false; whether that can be.
+    pub(super) fn assume(&mut self, group: &Group<'_>, value: Value, holds: bool) -> bool {
+        if !self.learn(value, Fact::constant(i128::from(holds))) {
+            return false;
+        }
+        match self.tests.get(&value).cloned() {
+            Some(Test::Not(other)) => self.assume(group, other, !holds),
+            Some(Test::Compare(op, a, b, ty)) => {
+                match refine(op, holds, &self.fact(group, a, ty), &self.fact(group, b, ty)) {
+                    Some((fact_a, fact_b)) => {
+                        let mut learn = |known: Known, fact: Fact| match known {
+                            Known::Value(value) => self.learn(value, fact),
+                            Known::Constant(_) => true,
+                        };
+                        learn(a, fact_a) && learn(b, fact_b)
+                    }
+                    None => false,
+                }
+            }
+            None => true,
+        }
+    }
+
+    /// Takes a value of the residue to be as the fact says; whether that can be.
+    pub(super) fn learn(&mut self, value: Value, fact: Fact) -> bool {
+        if let Some(known) = self.facts.get(&value)
+            && known.as_constant().is_some_and(|known| !fact.admits(known))
+        {
+            return false;
+        }
+        if let Some(place) = self.reads.get(&value) {
+            self.tags.insert(place.clone(), fact.clone());
+        }
+        self.facts.insert(value, fact);
+        true
+    }
+}
+
+impl Group<'_> {
+    /// Whether a fact is a constant that keeps versions apart.
+    pub(super) fn is_kept(&self, origin: (usize, Value), fact: &Fact) -> bool {
+        let ty = self.members[origin.0].body.values[origin.1.0 as usize].ty;
+        let is_flag = ty == TypeTable::BOOL;
+        fact.as_constant().is_some_and(|value| is_flag || self.compared.contains(&value))
+    }
+
+    /// What a key says of a fact: few enough values that there are not too many nodes.
+    fn coarsen(&self, ty: TypeId, fact: &Fact, detail: Detail) -> Fact {
+        let whole = Fact::of_type(self.types(), ty);
+        let is_flag = ty == TypeTable::BOOL;
+        match (detail, fact.as_constant()) {
+            (Detail::None, _) => return whole,
+            (Detail::Flags, Some(_)) if is_flag => return fact.clone(),
+            (Detail::Flags, _) => return whole,
+            (Detail::Full, Some(value)) if is_flag || self.compared.contains(&value) => return fact.clone(),
+            (Detail::Full, _) => {}
+        }
+        let low = self.lows.iter().rev().find(|low| **low <= fact.low).copied().unwrap_or(i128::MIN);
+        let high = self.highs.iter().find(|high| **high >= fact.high).copied().unwrap_or(i128::MAX);
+        let mut coarse = Fact::between(low.max(whole.low), high.min(whole.high));
+        coarse.not = self.compared.iter().copied().filter(|value| !fact.admits(*value)).collect();
+        coarse.not.retain(|value| coarse.low < *value && *value < coarse.high);
+        coarse.not.sort_unstable();
+        coarse.not.truncate(4);
+        for end in self.compared.iter().filter(|value| !fact.admits(**value)) {
+            if coarse.low == *end && coarse.low < coarse.high {
+                coarse.low += 1;
+            }
+            if coarse.high == *end && coarse.low < coarse.high {
+                coarse.high -= 1;
+            }
+        }
+        coarse
+    }
+}
