@@ -95,11 +95,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     fn bind_edge(&mut self, path: &mut Path, member: usize, edge: &Edge) {
-        let parameters = &self.group.members[member].body.blocks[edge.to.0 as usize].parameters;
-        let known: Vec<Known> = edge.arguments.iter().map(|argument| self.known(path, member, *argument)).collect();
-        for (parameter, known) in parameters.iter().zip(known) {
-            path.state.members[member].values.insert(*parameter, known);
-        }
+        let to = &self.group.members[member];
+        let live = &to.live[edge.to.0 as usize].values;
+        let parameters = to.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments);
+        let known: Vec<(Value, Known)> = parameters
+            .filter(|(parameter, _)| live.contains(parameter))
+            .map(|(parameter, argument)| (*parameter, self.known(path, member, *argument)))
+            .collect();
+        path.state.members[member].values.extend(known);
     }
 
     /// Goes both ways of a member's condition, or the only one there is.
