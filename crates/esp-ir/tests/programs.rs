@@ -6,6 +6,7 @@
 //! Each program is also verified, printed and read back; each trace is replayed; each is run under random schedules.
 //! `UPDATE_EXPECT=1` writes the expected files.
 
+use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, Program};
 use quaject_esp_ir::replay::{RandomScheduler, replay};
