@@ -199,6 +199,8 @@ impl PatchJump {
         unsafe { self.write::<M>(place, label_offset as i64 - i64::from(self.site)) }
     }
 
+    /// # Safety
+    /// The function must be at `place`, code for `M`.
     unsafe fn write<M: Machine>(self, place: &Placed, distance: i64) -> Result<(), Error> {
         let within = (self.site - self.at) as usize;
         let start = place.writable(self.at);
