@@ -9,8 +9,9 @@ fn main() {
     let assembly = format!("src/asm/{machine}.S");
     assert!(Path::new(&assembly).is_file(), "quaject-ac knows no stack switch for `{machine}`");
 
+    let rings = env::var("DEP_QUAJECT_QUEUE_INCLUDE").expect("quaject-queue says where `quaject/ring.h` is");
     let mut build = cc::Build::new();
-    build.std("gnu11").include("include").include("src/c").warnings(true).extra_warnings(true);
+    build.std("gnu11").include("include").include(&rings).include("src/c").warnings(true).extra_warnings(true);
     // Exceptions and panics may pass a task that has not waited; the cleanup in `qj_ac_async` must see them.
     build.flag("-fexceptions").flag_if_supported("-fno-omit-frame-pointer");
     build.opt_level(2).file(assembly);
@@ -24,6 +25,7 @@ fn main() {
 
     let root = env::var("CARGO_MANIFEST_DIR").expect("Cargo sets the package's folder");
     println!("cargo::metadata=include={root}/include");
+    println!("cargo::rustc-env=QUAJECT_RING_INCLUDE={rings}");
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-changed=include");
 }

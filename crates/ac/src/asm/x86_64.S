@@ -58,7 +58,7 @@ qj_ac__call:                            // rdi = task, rsi = function, rdx = arg
         .type   qj_ac__resume, @function
 qj_ac__resume:
         .cfi_startproc
-        .cfi_def_cfa %rsp, 56
+        .cfi_def_cfa %rsp, 64
         .cfi_offset %rbp, -16
         .cfi_offset %rbx, -24
         .cfi_offset %r12, -32
@@ -66,6 +66,7 @@ qj_ac__resume:
         .cfi_offset %r14, -48
         .cfi_offset %r15, -56
         endbr64
+        lea     8(%rsp), %rsp           // this very address
         pop     %r15
         pop     %r14
         pop     %r13
@@ -94,8 +95,7 @@ qj_ac__switch:                          // rdi = where to save, rsi = context
         push    %rax
         mov     %rsp, (%rdi)
         mov     %rsi, %rsp
-        pop     %rcx
-        jmp     *%rcx
+        jmp     *(%rsi)
         .size   qj_ac__switch, . - qj_ac__switch
 
 // A task's first wait. One more word, the task, lies on the context.
@@ -118,8 +118,7 @@ qj_ac__switch_first:                    // rdi = task, rsi = context
         push    %rax
         mov     %rsp, 8(%rdi)
         mov     %rsi, %rsp
-        pop     %rcx
-        jmp     *%rcx
+        jmp     *(%rsi)
         .size   qj_ac__switch_first, . - qj_ac__switch_first
 
 // The first resumption. The call writes the address of .Lended where it stands already, below the task; it is made for
@@ -134,16 +133,15 @@ qj_ac__base:
         .cfi_undefined %rip
 .Lfirst:
         endbr64
-        pop     %rdi
-        mov     %rsp, %rdx
+        mov     8(%rsp), %rdi           // above this very address
+        lea     16(%rsp), %rdx
         mov     %rdi, %rsp
         call    1f
 .Lended:
         mov     %rsp, %rdi
         call    qj_ac__end
         mov     %rax, %rsp
-        pop     %rcx
-        jmp     *%rcx
+        jmp     *(%rax)
 1:
         mov     %rdx, %rsp
         pop     %r15
@@ -174,8 +172,7 @@ qj_ac__set_base:                        // rdi = task
 qj_ac__jump:                            // rdi = context
         endbr64
         mov     %rdi, %rsp
-        pop     %rcx
-        jmp     *%rcx
+        jmp     *(%rdi)
         .size   qj_ac__jump, . - qj_ac__jump
 
 // The frame of a function that starts a task with a body (quaject/thc.h, gcc), taken over to the task's stack: each of

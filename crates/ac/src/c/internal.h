@@ -65,4 +65,10 @@ void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
 void qj_ac__schedule_remote(struct qj_ac_task *task);
 
+/* ---- ipc.c ---- */
+/* Takes in what has come on channels that somebody waits for. */
+void qj_ac__channels_poll(struct qj_ac_runtime *runtime);
+/* Sleeps until a message comes, another thread rings, or at most so long. */
+void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
+
 #endif

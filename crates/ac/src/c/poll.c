@@ -16,7 +16,7 @@ static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
 static bool pending(const struct qj_ac_runtime *runtime) {
-    return runtime->timers != NULL || runtime->foreign_waits != 0;
+    return runtime->timers != NULL || runtime->foreign_waits != 0 || runtime->channels != NULL;
 }
 
 /* Sleeps until another thread rings, at most `timeout_ns`. */
@@ -35,7 +35,13 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     }
     /* Pairs with the exchange in `qj_ac__schedule_remote`: either the waker sees that we sleep, or we see its task. */
     __atomic_store_n(&runtime->doorbell, QJ_AC_SLEEPING, __ATOMIC_SEQ_CST);
-    if (!qj_ac__remote_drain(runtime)) sleep_on_doorbell(runtime, timeout_ns);
+    if (qj_ac__remote_drain(runtime)) {
+        /* somebody runs now */
+    } else if (runtime->channels != NULL) {
+        qj_ac__channels_sleep(runtime, timeout_ns);
+    } else {
+        sleep_on_doorbell(runtime, timeout_ns);
+    }
     __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -47,6 +53,7 @@ static void poller(void *argument) {
     for (;;) {
         bool idle = runtime->queue.next == &runtime->queue && runtime->current->parent_sp == NULL;
         qj_ac__remote_drain(runtime);
+        if (runtime->channels != NULL) qj_ac__channels_poll(runtime);
         if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
         if (!pending(runtime)) {
             parked = true;

@@ -74,7 +74,12 @@ impl Program {
         let executable = scratch().join(self.name);
         let mut command = Command::new(compiler);
         command.args(["-g", "-Wall", "-Wextra", "-Werror", "-I"]).arg(crate_folder().join("include"));
-        command.args(&self.flags).arg("-o").arg(&executable).arg(self.source());
+        command
+            .args(["-I", env!("QUAJECT_RING_INCLUDE")])
+            .args(&self.flags)
+            .arg("-o")
+            .arg(&executable)
+            .arg(self.source());
         match self.with_sources {
             None => drop(command.arg(library())),
             Some(machine) => {

@@ -137,3 +137,19 @@ fn a_waiting_task_costs_a_page() {
     let bytes: u64 = words.nth(1).and_then(|word| word.parse().ok()).expect("`N tasks, B bytes each`");
     assert!((4000..=4300).contains(&bytes), "{output}");
 }
+
+/// Channels between threads and processes, as installed.
+#[test]
+fn channels_find_their_tasks() {
+    Program::new("gcc", "ipc").flags(&["-O2"]).check();
+    Program::new("clang", "ipc").flags(&["-O2"]).check();
+}
+
+/// The server of a key-value store, then its client, dies before every store of the protocol.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_peer_may_die_at_every_store() {
+    let steps = build::crate_folder().join("tests/c/step.h");
+    let steps = steps.to_str().expect("the repository's path is UTF-8");
+    Program::new("gcc", "ipc").flags(&["-O2", "-include", steps]).with_sources("x86_64").check();
+}

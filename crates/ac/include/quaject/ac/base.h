@@ -109,6 +109,7 @@ struct qj_ac_statistics {
     uint64_t cancels;  /* blocks cancelled */
 };
 
+struct qj_ac_channel;
 struct qj_ac_io;
 struct qj_ac_pool;
 
@@ -130,6 +131,7 @@ struct qj_ac_runtime {
     struct qj_ac_pool *pool;
     struct qj_ac_io *io;
     struct qj_ac_timer *timers;
+    struct qj_ac_channel *channels; /* messages are waited for on them */
     uint32_t free_first, free_last, slots_used;
     struct qj_ac_task *poller;
     struct qj_ac_task *remote; /* woken by other threads; they push with compare-and-swap */

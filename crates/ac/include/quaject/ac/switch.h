@@ -1,6 +1,6 @@
 /* From one stack to another. Knows nothing of tasks, blocks and queues.
  *
- * A context is a stack pointer. On x86-64 its top word is the address to jump to, so that a context saved by the inline
+ * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer, so that a context saved by the inline
  * switch and one saved by the function look the same to whoever resumes them:
  *
  *     inline                          function
@@ -40,18 +40,21 @@ void *qj_ac__end(struct qj_ac_task *task);
 #else
 #define QJ_AC__WIDE_REGISTERS
 #endif
+#ifdef __CET__
+#define QJ_AC__LANDING "endbr64\n\t"
+#else
+#define QJ_AC__LANDING ""
+#endif
 QJ_AC_INLINE void qj_ac__switch_inline(void **save, void *to) {
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
-                     "push %%rbp\n\t"
-                     "lea 1f(%%rip), %%rax\n\t"
-                     "push %%rax\n\t"
+    __asm__ volatile("lea 1f(%%rip), %%rax\n\t"
+                     "lea -144(%%rsp), %%rsp\n\t"
+                     "mov %%rbp, 8(%%rsp)\n\t"
+                     "mov %%rax, (%%rsp)\n\t"
                      "mov %%rsp, (%%rdi)\n\t"
                      "mov %%rsi, %%rsp\n\t"
-                     "pop %%rcx\n\t"
-                     "jmp *%%rcx\n"
-                     "1:\tendbr64\n\t"
-                     "pop %%rbp\n\t"
-                     "lea 128(%%rsp), %%rsp"
+                     "jmp *(%%rsi)\n"
+                     "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t"
+                     "lea 144(%%rsp), %%rsp"
                      : "+D"(save), "+S"(to)
                      :
                      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",

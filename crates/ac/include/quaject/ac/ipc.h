@@ -1,0 +1,99 @@
+/* Messages between tasks of different threads or processes, over a pair of rings in shared memory (quaject/ring.h):
+ * requests, responses that find the task which waits for them, groups of channels and the dispatch loop of the paper
+ * (section 5.3). Six words of 64 bits per message; what they mean is the program's.
+ *
+ *     client                                             server
+ *       int memory = qj_ac_channel_memory(8);    ----->    (the descriptor: inherited, or sent over a socket)
+ *       qj_ac_channel_open(&c, memory, 8, 0);              qj_ac_channel_open(&c, memory, 8, 1);
+ *       qj_ac_call(&c, &request, &response);               qj_ac_group_add(&group, &item); qj_ac_dispatch(&group);
+ *
+ * A channel belongs to the thread that opened it; a forked child has none of its parent's. The peer is not believed: a response is taken only for a request that
+ * is out and carries its generation; what else arrives is counted in `refused`. A peer that dies, however it dies, is
+ * noticed; calls that were out return -EPIPE, and its place can be taken by another process, which opens the same
+ * memory with the same side. */
+#ifndef QUAJECT_AC_IPC_H
+#define QUAJECT_AC_IPC_H
+
+#include <quaject/ac.h>
+#include <quaject/ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QJ_AC_MESSAGE_WORDS 6
+
+struct qj_ac_message {
+    uint64_t words[QJ_AC_MESSAGE_WORDS];
+};
+
+struct qj_ac_call_record;
+struct qj_ac_shared_channel;
+
+struct qj_ac_channel {
+    struct qj_ring_end out, in;
+    struct qj_ac_shared_channel *shared;
+    size_t mapped_bytes;
+    int lock;                /* descriptor whose lock says that this side lives */
+    uint32_t side;           /* 0 or 1 */
+    uint32_t peer_epoch;     /* which incarnation of the peer we talk to; 0: none has come yet */
+    int dead;                /* the peer has died */
+    uint32_t refused;        /* messages nobody asked for */
+    struct qj_ac_call_record *calls;
+    uint32_t free_call;      /* first free record, or UINT32_MAX */
+    struct qj_ring_message *inbox; /* requests that came while somebody waited for a response */
+    uint32_t inbox_head, inbox_count, inbox_mask;
+    struct qj_ac_task *receiver;   /* waits for a request */
+    uint32_t waiting;              /* tasks that wait for this channel */
+    uint64_t checked_ns;           /* when the peer's life was last looked at */
+    struct qj_ac_channel *next, *prev; /* channels of the thread that somebody waits for */
+    struct qj_ac_channel *all_next, *all_prev; /* open ones of the process */
+};
+
+/* Shared memory for a channel of 2^capacity_log2 messages each way; at most 2^16. A descriptor, or -errno. */
+int qj_ac_channel_memory(unsigned capacity_log2);
+/* Takes one side of the channel; -EBUSY when somebody lives there, -EPROTO when the memory is no such channel. */
+int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side);
+/* Leaves; the peer notices. Nobody may be waiting. */
+void qj_ac_channel_close(struct qj_ac_channel *channel);
+/* Whether the peer lives: 1, 0, or -EAGAIN when it has not come yet. */
+int qj_ac_channel_alive(struct qj_ac_channel *channel);
+
+/* Each of these waits, lets others run meanwhile, and returns 0, QJ_AC_CANCELED, or -EPIPE when the peer has died. */
+
+/* Sends a request; `*cookie` is for qj_ac_recv_response(). -EAGAIN: as many requests are out as the ring has slots. */
+int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie);
+/* -EINVAL: the cookie is of no request that is out. */
+int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response);
+int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response);
+/* The next request; its cookie is for qj_ac_reply(). */
+int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
+int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
+
+/* The same without waiting for one: -EWOULDBLOCK. Runs at once every task whose response has come. */
+int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
+
+/* Several channels as one. */
+struct qj_ac_group_item {
+    struct qj_ac_channel *channel;
+    /* Runs as a task of its own for every request. */
+    void (*dispatch)(struct qj_ac_group_item *item, const struct qj_ac_message *request, uint32_t cookie);
+    void *context;
+    struct qj_ac_group_item *next; /* the group's, as is the rest */
+    int watched;
+};
+struct qj_ac_group {
+    struct qj_ac_group_item *first;
+    struct qj_ac_group_item *turn; /* whose turn it is to be asked first */
+};
+void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item);
+int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **item, struct qj_ac_message *request,
+                          uint32_t *cookie);
+/* Dispatches requests until the block around it is cancelled, or every peer has died; then waits for the tasks. */
+int qj_ac_dispatch(struct qj_ac_group *group);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,324 @@
+/* Channels between threads and processes: calls that find their task, requests both ways, groups, forged messages, a
+ * full ring, cancellation; a key-value store whose server dies at every store and is replaced. */
+#define _GNU_SOURCE
+#include <quaject/ac/ipc.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
+#define LOG2 4
+
+static void add_one(struct qj_ac_group_item *item, const struct qj_ac_message *request, uint32_t cookie) {
+    struct qj_ac_message response = *request;
+    /* Every third answer comes late, after others that were asked for later. */
+    if (request->words[0] % 3 == 0) {
+        for (int i = 0; i < 5; i++) qj_ac_yield();
+    }
+    response.words[0]++;
+    qj_ac_reply(item->channel, cookie, &response);
+}
+
+static void *server_thread(void *memory) {
+    struct qj_ac_channel channels[2];
+    struct qj_ac_group group = {0};
+    struct qj_ac_group_item items[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK(qj_ac_channel_open(&channels[i], ((int *)memory)[i], LOG2, 1) == 0);
+        items[i] = (struct qj_ac_group_item){.channel = &channels[i], .dispatch = add_one};
+        qj_ac_group_add(&group, &items[i]);
+    }
+    CHECK(qj_ac_dispatch(&group) == -EPIPE);
+    for (int i = 0; i < 2; i++) qj_ac_channel_close(&channels[i]);
+    return NULL;
+}
+
+static long answered, most_out, out;
+static void ask(struct qj_ac_channel *channel, uint64_t value) {
+    struct qj_ac_message message = {.words = {value, 1, 2, 3, 4, 5}};
+    int result;
+    while ((result = qj_ac_call(channel, &message, &message)) == -EAGAIN) qj_ac_yield();
+    CHECK(result == 0 && message.words[0] == value + 1 && message.words[5] == 5);
+    answered++;
+    out--;
+}
+
+static void between_threads(void) {
+    int memory[2] = {qj_ac_channel_memory(LOG2), qj_ac_channel_memory(LOG2)};
+    pthread_t thread;
+    struct qj_ac_channel channels[2];
+    for (int i = 0; i < 2; i++) CHECK(qj_ac_channel_open(&channels[i], memory[i], LOG2, 0) == 0);
+    struct qj_ac_channel third;
+    CHECK(qj_ac_channel_open(&third, memory[0], LOG2, 0) == -EBUSY);
+    CHECK(qj_ac_channel_open(&third, memory[0], LOG2 + 1, 1) == -EPROTO);
+    CHECK(pthread_create(&thread, NULL, server_thread, memory) == 0);
+    DO_FINISH({
+        for (uint64_t i = 0; i < 3000; i++) {
+            if (++out > most_out) most_out = out;
+            ASYNC_CALL(ask, &channels[i % 2], i);
+            while (out > 40) qj_ac_yield();
+        }
+    });
+    printf("%ld answers, several out at once: %d\n", answered, most_out > 8);
+    CHECK(channels[0].refused == 0 && channels[1].refused == 0);
+    for (int i = 0; i < 2; i++) qj_ac_channel_close(&channels[i]);
+    pthread_join(thread, NULL);
+    close(memory[0]), close(memory[1]);
+}
+
+/* A peer that lies: responses nobody asked for, cookies of other generations, types that do not exist. */
+static void forged(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, liar;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&liar, memory, LOG2, 1) == 0);
+    struct qj_ac_message message = {.words = {7}}, response;
+    uint32_t cookie, seen;
+    DO_FINISH({
+        CHECK(qj_ac_send_request(&client, &message, &cookie) == 0);
+        CHECK(qj_ac_poll_recv(&liar, &message, &seen) == 0 && seen == cookie);
+        CHECK(qj_ac_reply(&liar, cookie + 0x10000, &message) == 0);
+        CHECK(qj_ac_reply(&liar, cookie ^ 1, &message) == 0);
+        CHECK(qj_ac_reply(&liar, 0xffffffff, &message) == 0);
+        struct qj_ring_message wild = {{(uint64_t)cookie << 32 | 3}};
+        CHECK(qj_ring_sp_push(&liar.out, &wild) == QJ_RING_OK);
+        CHECK(qj_ac_reply(&liar, cookie, &message) == 0);
+        CHECK(qj_ac_reply(&liar, cookie, &message) == 0);
+        CHECK(qj_ac_recv_response(&client, cookie, &response) == 0 && response.words[0] == 7);
+        CHECK(qj_ac_recv_response(&client, cookie, &response) == -EINVAL);
+        CHECK(qj_ac_poll_recv(&client, &message, &seen) == -EWOULDBLOCK);
+        printf("refused %u, and the true answer taken\n", client.refused);
+        /* A state that no honest peer writes. */
+        memset(client.in.slots, 0xff, sizeof *client.in.slots * (1 << LOG2));
+        CHECK(qj_ac_call(&client, &message, &response) == -EPIPE);
+    });
+    qj_ac_channel_close(&liar);
+    qj_ac_channel_close(&client);
+    close(memory);
+    static char nonsense[1 << 16];
+    int other = memfd_create("nonsense", MFD_ALLOW_SEALING);
+    CHECK(write(other, nonsense, sizeof nonsense) == sizeof nonsense);
+    CHECK(qj_ac_channel_open(&client, other, LOG2, 0) == -EPROTO);
+    close(other);
+}
+
+static void never_answered(struct qj_ac_channel *channel) {
+    struct qj_ac_message message = {.words = {1}};
+    printf("%d ", qj_ac_call(channel, &message, &message) == QJ_AC_CANCELED);
+}
+static void never_asked(struct qj_ac_channel *channel) {
+    struct qj_ac_message message;
+    uint32_t cookie;
+    printf("%d ", qj_ac_recv(channel, &message, &cookie) == QJ_AC_CANCELED);
+}
+static void cancelled(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, silent;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&silent, memory, LOG2, 1) == 0);
+    printf("cancelled: ");
+    DO_FINISH_(block, {
+        for (int i = 0; i < 3; i++) ASYNC_CALL(never_answered, &client);
+        ASYNC_CALL(never_asked, &client);
+        qj_ac_deadline(block, 1000000);
+    });
+    struct qj_ac_message message;
+    uint32_t cookie;
+    while (qj_ac_poll_recv(&silent, &message, &cookie) == 0) qj_ac_reply(&silent, cookie, &message);
+    DO_FINISH({ CHECK(qj_ac_poll_recv(&client, &message, &cookie) == -EWOULDBLOCK); });
+    printf("late answers refused: %u\n", client.refused);
+    qj_ac_channel_close(&silent);
+    qj_ac_channel_close(&client);
+    close(memory);
+}
+
+/* ---- a key-value store whose server dies ---- */
+
+#ifdef QJ_TEST_STEPS
+static long steps_left = -1, steps_done;
+void qj_test_step(const char *name) {
+    (void)name;
+    steps_done++;
+    if (steps_left > 0 && --steps_left == 0) kill(getpid(), SIGKILL);
+}
+#endif
+
+enum { GET = 1, PUT = 2 };
+struct table {
+    uint64_t values[64];
+    uint64_t acknowledged[8], tried[8]; /* the clients' */
+};
+
+static void serve(struct qj_ac_group_item *item, const struct qj_ac_message *request, uint32_t cookie) {
+    struct table *table = item->context;
+    struct qj_ac_message response = {.words = {0}};
+    uint64_t key = request->words[1];
+    if (key >= 64) {
+        response.words[0] = 1; /* no such key */
+    } else if (request->words[0] == PUT) {
+        table->values[key] = request->words[2];
+    } else {
+        response.words[1] = table->values[key];
+    }
+    qj_ac_reply(item->channel, cookie, &response);
+}
+
+/* The table is shared memory too, so that what was acknowledged outlives the server. */
+static pid_t start_server(int memory, struct table *table, long steps) {
+    (void)steps;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) return child;
+#ifdef QJ_TEST_STEPS
+    steps_left = steps;
+#endif
+    struct qj_ac_channel channel;
+    int result;
+    while ((result = qj_ac_channel_open(&channel, memory, LOG2, 1)) == -EBUSY) usleep(100);
+    CHECK(result == 0);
+    struct qj_ac_group group = {0};
+    struct qj_ac_group_item item = {.channel = &channel, .dispatch = serve, .context = table};
+    qj_ac_group_add(&group, &item);
+    qj_ac_dispatch(&group);
+    _exit(0);
+}
+
+static long deaths;
+static void put_and_get(struct qj_ac_channel *channel, uint64_t *acknowledged, uint64_t round) {
+    uint64_t key = round % 8;
+    struct qj_ac_message put = {.words = {PUT, key, round}}, response;
+    if (qj_ac_call(channel, &put, &response) == 0) {
+        CHECK(response.words[0] == 0);
+        acknowledged[key] = round;
+    }
+}
+static void check_all(struct qj_ac_channel *channel, const uint64_t *acknowledged, const uint64_t *tried) {
+    for (uint64_t key = 0; key < 8; key++) {
+        struct qj_ac_message get = {.words = {GET, key}}, response;
+        CHECK(qj_ac_call(channel, &get, &response) == 0);
+        /* What was acknowledged is there, or something newer whose acknowledgement died with the server. */
+        CHECK(response.words[1] >= acknowledged[key] && response.words[1] <= tried[key]);
+    }
+}
+
+static void store(long kills) {
+    struct table *table =
+        mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t acknowledged[8] = {0}, tried[8] = {0}, round = 0;
+    for (long kill_at = 1; kill_at <= kills; kill_at++) {
+        int memory = qj_ac_channel_memory(LOG2);
+        struct qj_ac_channel channel;
+        pid_t server = start_server(memory, table, kill_at);
+        CHECK(qj_ac_channel_open(&channel, memory, LOG2, 0) == 0);
+        DO_FINISH({
+            for (int i = 0; i < 12; i++) {
+                round++;
+                tried[round % 8] = round;
+                ASYNC_CALL(put_and_get, &channel, acknowledged, round);
+            }
+        });
+        int status;
+        if (waitpid(server, &status, WNOHANG) == server) {
+            CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            deaths++;
+        } else {
+            kill(server, SIGKILL);
+            waitpid(server, &status, 0);
+        }
+        while (qj_ac_channel_alive(&channel) != 0) usleep(100);
+        server = start_server(memory, table, -1);
+        while (qj_ac_channel_alive(&channel) != 1) usleep(100);
+        DO_FINISH({ check_all(&channel, acknowledged, tried); });
+        qj_ac_channel_close(&channel);
+        waitpid(server, &status, 0); /* it notices, and ends */
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        close(memory);
+    }
+}
+
+/* The other way round: the client dies at every store, the server notices and serves the next one. */
+static pid_t start_client(int memory, uint64_t *acknowledged, uint64_t *tried, long steps) {
+    (void)steps;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child != 0) return child;
+    struct qj_ac_channel channel;
+    int result;
+    while ((result = qj_ac_channel_open(&channel, memory, LOG2, 0)) == -EBUSY) usleep(100);
+    CHECK(result == 0);
+    DO_FINISH({ check_all(&channel, acknowledged, tried); });
+#ifdef QJ_TEST_STEPS
+    steps_left = steps;
+#endif
+    uint64_t round = tried[0];
+    DO_FINISH({
+        for (int i = 0; i < 12; i++) {
+            round++;
+            for (int key = 0; key < 8; key++) tried[key] = round;
+            ASYNC_CALL(put_and_get, &channel, acknowledged, round);
+        }
+    });
+    _exit(0);
+}
+
+static void clients(long kills) {
+    struct table *table = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t *acknowledged = table->acknowledged, *tried = table->tried;
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel channel;
+    CHECK(qj_ac_channel_open(&channel, memory, LOG2, 1) == 0);
+    struct qj_ac_group group = {0};
+    struct qj_ac_group_item item = {.channel = &channel, .dispatch = serve, .context = table};
+    qj_ac_group_add(&group, &item);
+    for (long kill_at = 1; kill_at <= kills + 1; kill_at++) {
+        pid_t client = start_client(memory, acknowledged, tried, kill_at <= kills ? kill_at : -1);
+        while (qj_ac_channel_alive(&channel) != 1) usleep(100);
+        CHECK(qj_ac_dispatch(&group) == -EPIPE);
+        int status;
+        CHECK(waitpid(client, &status, 0) == client);
+        if (WIFSIGNALED(status)) deaths++;
+        else CHECK(WEXITSTATUS(status) == 0);
+        if (kill_at > kills) CHECK(WIFEXITED(status));
+    }
+    qj_ac_channel_close(&channel);
+    close(memory);
+}
+
+int main(int count, char **arguments) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    between_threads();
+    forged();
+    cancelled();
+    long kills = count > 1 ? atol(arguments[1]) : 1;
+#ifdef QJ_TEST_STEPS
+    if (count <= 1) kills = 40;
+#endif
+    store(kills);
+    clients(kills);
+    printf("the store lost nothing\n");
+#ifdef QJ_TEST_STEPS
+    CHECK(deaths >= kills);
+#endif
+    /* An idle receiver sleeps. */
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, idle;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&idle, memory, LOG2, 1) == 0);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    DO_FINISH_(block, {
+        ASYNC_CALL(never_asked, &idle);
+        qj_ac_deadline(block, 200000000);
+    });
+    getrusage(RUSAGE_SELF, &after);
+    long used = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec - before.ru_utime.tv_usec;
+    printf("an idle receiver sleeps: %d\n", used < 50000);
+    qj_ac_channel_close(&idle);
+    qj_ac_channel_close(&client);
+    qj_ac_stop();
+    return 0;
+}
