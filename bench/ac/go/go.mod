@@ -1,0 +1,3 @@
+module quaject-bench-ac
+
+go 1.21
