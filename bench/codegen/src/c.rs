@@ -1,5 +1,6 @@
 //! The functions of `ours.c`, which is compiled with gcc.
 
+// SAFETY: the signatures are those of `ours.c`.
 unsafe extern "C" {
     fn c_plus1(bytes: *mut u8, length: usize, function: *mut u64) -> usize;
     fn c_paper_plus1(bytes: *mut u8) -> usize;

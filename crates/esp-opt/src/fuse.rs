@@ -4,6 +4,7 @@
 use crate::passes;
 use crate::product::{Group, explore};
 use quaject_esp_ir::ir::{Block, Body, Boundary, ChannelId, Location, Process, ProcessId, Program, Terminator};
+use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
 
 /// How large a product may become.
@@ -103,6 +104,26 @@ pub struct Attempt {
     pub processes: Vec<ProcessId>,
     /// Nodes of its product, or why it was not fused.
     pub result: Result<usize, Refusal>,
+}
+
+impl Attempt {
+    /// What became of the group, in one line.
+    pub fn text(&self, program: &Program) -> String {
+        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
+        let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
+        let why = match &self.result {
+            Ok(nodes) => return format!("fused: {names}: one state machine of {nodes} states"),
+            Err(Refusal::Shared { channel }) => {
+                format!("`{}` is used by other processes too", program.channels[channel.0 as usize].name)
+            }
+            Err(Refusal::Unsupported { process, what, location }) => {
+                format!("`{}` has {what} at {}", name(process), location_text(program, *location))
+            }
+            Err(Refusal::TooLarge { nodes }) => format!("more than {nodes} states"),
+            Err(Refusal::Starves { process }) => format!("`{}` could wait for ever", name(process)),
+        };
+        format!("not fused: {names}: {why}")
+    }
 }
 
 /// Fuses every set of processes that channels connect. What is refused runs as it did.

@@ -4,7 +4,7 @@ use super::compile;
 use super::run::{checks, options};
 use crate::arguments::{Build, EmitForm, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, print, say};
-use quaject_esp::{Emit, Emitted};
+use quaject_esp::{Emit, Emitted, Outputs};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
@@ -51,6 +51,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             write_c(&folder, &stem, generated).map_err(Stop::usage)?;
             if arguments.report {
+                print(attempts(&outputs).as_bytes())?;
                 print(generated.report.to_string().as_bytes())?;
             }
         }
@@ -61,6 +62,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
                     .map_err(Stop::usage)?;
             if arguments.report {
+                print(attempts(&outputs).as_bytes())?;
                 print(report.to_string().as_bytes())?;
             }
         }
@@ -69,6 +71,12 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         say("help: `--report` tells about generated C: add `--emit c`\n");
     }
     Ok(Status::Done)
+}
+
+/// What became of groups of processes that were to be fused.
+fn attempts(outputs: &Outputs) -> String {
+    let lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
+    if lines.is_empty() { String::new() } else { lines.concat() + "\n" }
 }
 
 /// The C file, its header and the run-time header.
