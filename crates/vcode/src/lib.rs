@@ -26,6 +26,8 @@ mod memory;
 pub mod patch;
 mod registers;
 mod signature;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod text;
 
 pub use abi::{Convention, Counters, Place, Scratch};
 pub use asm::{Asm, Code, Label, Region, Workspace};

@@ -1,5 +1,6 @@
 //! The commands of `qj`, one file each.
 
+pub(crate) mod asm;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod documents;

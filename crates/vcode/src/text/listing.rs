@@ -1,0 +1,206 @@
+//! Assembles functions for a machine, and remembers which bytes each instruction became.
+
+use std::boxed::Box;
+use std::string::String;
+use std::string::ToString;
+use std::vec;
+use std::vec::Vec;
+
+use super::{Bank, Function, Operand};
+use crate::asm::{Asm, Code, Region, Workspace};
+use crate::decode::{self, Table};
+use crate::error::Error;
+use crate::frame::{Local, Param};
+use crate::generated::core::Core;
+use crate::instruction::Value;
+use crate::layers::virtual_registers::{Virtual, VirtualReg};
+use crate::machine::Machine;
+use crate::registers::Class;
+
+/// A machine that text can be assembled for.
+#[derive(Debug)]
+pub struct Target {
+    /// The name of its specification.
+    pub name: &'static str,
+    /// How its instructions are read back.
+    pub table: &'static Table,
+    /// Assembles a function for it.
+    pub assemble: fn(&Function) -> Result<Listing, Error>,
+}
+
+/// Every machine.
+pub const MACHINES: [Target; 6] = [
+    Target { name: "x86_64", table: &decode::X86_64, assemble: assemble::<crate::x86_64::X86_64> },
+    Target { name: "aarch64", table: &decode::AARCH64, assemble: assemble::<crate::aarch64::Aarch64> },
+    Target { name: "riscv64", table: &decode::RISCV64, assemble: assemble::<crate::riscv64::Riscv64> },
+    Target { name: "mips", table: &decode::MIPS, assemble: assemble::<crate::mips::Mips> },
+    Target { name: "sparc64", table: &decode::SPARC64, assemble: assemble::<crate::sparc64::Sparc64> },
+    Target { name: "alpha", table: &decode::ALPHA, assemble: assemble::<crate::alpha::Alpha> },
+];
+
+/// What a part of a function's bytes is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What comes before the first instruction.
+    Prologue,
+    /// The statement with this number.
+    Statement(usize),
+    /// What comes after the last.
+    Epilogue,
+    /// Floating constants.
+    Constants,
+}
+
+/// Some bytes of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// What they are.
+    pub part: Part,
+    /// The first, from the function's entry.
+    pub start: usize,
+    /// Behind the last.
+    pub end: usize,
+}
+
+/// A function for a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What they are, in order and without gaps.
+    pub entries: Vec<Entry>,
+    /// Bytes of instructions; constants follow.
+    pub instructions: usize,
+}
+
+impl Listing {
+    /// The function, one row per machine instruction. `?` is what is no instruction of the machine.
+    pub fn rows(&self, table: &'static Table) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        let mut at = 0;
+        for entry in &self.entries {
+            // An instruction belongs to the part in which it begins.
+            while at < entry.end {
+                let rest = self.bytes.get(at..self.instructions).unwrap_or_default();
+                let (length, text) = match table.decode(rest) {
+                    Some(decoded) => (decoded.length, decoded.to_string()),
+                    None if entry.part == Part::Constants => (entry.end - at, "(data)".to_string()),
+                    None => (1, "?".to_string()),
+                };
+                let bytes = self.bytes.get(at..at + length).unwrap_or_default();
+                rows.push(Row { part: entry.part, at, bytes, text });
+                at += length;
+            }
+        }
+        rows
+    }
+}
+
+/// A machine instruction of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row<'l> {
+    /// What it belongs to.
+    pub part: Part,
+    /// Its offset from the function's entry.
+    pub at: usize,
+    /// Its bytes.
+    pub bytes: &'l [u8],
+    /// As an assembler takes it.
+    pub text: String,
+}
+
+/// Room for one portable instruction with its operands on the stack, on any machine.
+const MOST_BYTES: usize = 256;
+
+/// The registers of a function's variables.
+enum Place<M: Machine> {
+    Int(VirtualReg<M::Reg>),
+    Float(VirtualReg<M::Float>),
+}
+
+/// Assembles a function for machine `M`, as if it were to be executed at address zero.
+///
+/// # Errors
+/// What [`Asm::end`] reports; [`Error::Registers`] for more parameters than registers.
+pub fn assemble<M: Machine>(function: &Function) -> Result<Listing, Error>
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut buffer = vec![0_u8; 4096 + MOST_BYTES * (function.statements.len() + function.variables.len())];
+    let (code, marks) = write::<M>(function, Region::from(&mut buffer[..]).executed_at(0))?;
+    Ok(list(&buffer, &code, &marks, M::PROLOGUE))
+}
+
+/// Writes a function to a region; returns where each statement began, and where the last ended.
+///
+/// # Errors
+/// Those of [`assemble`].
+pub(crate) fn write<M: Machine>(function: &Function, region: Region<'_>) -> Result<(Code, Vec<usize>), Error>
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut workspace = Box::new(Workspace::<M, 1024, 4096, 1024>::with_room());
+    let mut params = vec![Param::NONE; function.parameters.len()];
+    let asm = Asm::<M>::begin(region, &mut workspace, &function.parameters[..], &mut params, function.kind)?;
+    let mut asm = Virtual::new(asm, &mut []);
+    let mut places: Vec<Place<M>> = Vec::new();
+    for (index, variable) in function.variables.iter().enumerate() {
+        places.push(match (params.get(index), variable.bank) {
+            (Some(param), Bank::Int) => Place::Int(asm.param(*param)),
+            (Some(param), Bank::Float) => Place::Float(asm.float_param(*param)),
+            (None, Bank::Int) => Place::Int(asm.reg(Class::Persistent)),
+            (None, Bank::Float) => Place::Float(asm.float(Class::Persistent)),
+        });
+    }
+    let locals: Vec<Local> = function.locals.iter().map(|local| asm.local(local.ty)).collect();
+    let labels: Vec<_> = function.labels.iter().map(|_| asm.label()).collect();
+    let mut marks = Vec::new();
+    for index in 0..=function.statements.len() {
+        for (label, at) in labels.iter().zip(&function.labels) {
+            if *at == index {
+                asm.bind(*label);
+            }
+        }
+        marks.push(asm.asm().position());
+        let Some(statement) = function.statements.get(index) else { break };
+        let values: Vec<_> = statement
+            .operands
+            .iter()
+            .map(|operand| match *operand {
+                Operand::Variable(index) => match &places[index] {
+                    Place::Int(register) => Value::Reg(*register),
+                    Place::Float(register) => Value::Float(*register),
+                },
+                Operand::Immediate(value) => Value::Immediate(value),
+                Operand::Local(index) => Value::Local(locals[index]),
+                Operand::Label(index) => Value::Label(labels[index]),
+            })
+            .collect();
+        if !statement.instruction.emit(&mut asm, &values) {
+            return Err(Error::Immediate);
+        }
+    }
+    Ok((asm.end()?, marks))
+}
+
+fn list(buffer: &[u8], code: &Code, marks: &[usize], body: usize) -> Listing {
+    let bytes = buffer.get(code.offset..code.offset + code.length).unwrap_or_default().to_vec();
+    let mut entries = Vec::new();
+    let mut add = |part, start: usize, end: usize| {
+        if start < end {
+            entries.push(Entry { part, start, end });
+        }
+    };
+    // What `end` took back of a last jump belongs to the epilogue.
+    let within = |at: usize| at.saturating_sub(code.offset).min(code.instructions);
+    add(Part::Prologue, 0, within(body));
+    let first = marks.first().copied().unwrap_or(body);
+    add(Part::Prologue, within(body), within(first));
+    for (index, pair) in marks.windows(2).enumerate() {
+        add(Part::Statement(index), within(pair[0]), within(pair[1]));
+    }
+    let last = marks.last().copied().unwrap_or(body);
+    add(Part::Epilogue, within(last), code.instructions);
+    add(Part::Constants, code.instructions, code.length);
+    Listing { bytes, entries, instructions: code.instructions }
+}

@@ -1,0 +1,192 @@
+//! Functions as text: every instruction for every machine, mistakes, and stepping.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::fmt::Write as _;
+
+use quaject_vcode::text::step::{Argument, Stepper};
+use quaject_vcode::text::{MACHINES, Part, read};
+use quaject_vcode::{Family, Instruction, Operand, Type};
+
+const SUM: &str = "
+function sum %p%l leaf
+  reg total, value
+  local kept l
+  setl total, 0
+  bleli a1, 0, done
+again:
+  ldli value, a0, 0
+  addl total, total, value
+  stl_local total, kept
+  addpi a0, a0, 8
+  subli a1, a1, 1
+  bgtli a1, 0, again
+done:
+  ldl_local total, kept
+  retl total
+";
+
+/// A line with this instruction, on variables that the function of the test has.
+fn line(instruction: &Instruction) -> String {
+    let mut operands = Vec::new();
+    for (index, operand) in instruction.operands.iter().enumerate() {
+        operands.push(match operand {
+            Operand::Reg(_) => ["x", "y", "z"][index % 3].to_string(),
+            Operand::Float(_) => ["f", "g", "h"][index % 3].to_string(),
+            Operand::Immediate(_) if instruction.family == Family::Shift => "7".into(),
+            Operand::Immediate(Type::F | Type::D) => "-2.5".into(),
+            Operand::Immediate(Type::U) => "4294967295".into(),
+            Operand::Immediate(_) => "0x12345".into(),
+            Operand::Offset => "-40".into(),
+            Operand::Local => "kept".into(),
+            Operand::Label => "end".into(),
+        });
+    }
+    format!("  {} {}", instruction.name, operands.join(", ")).trim_end().to_string()
+}
+
+#[test]
+fn every_instruction_is_read_and_assembled_for_every_machine() {
+    let mut text = String::from("function all calls\n  reg x, y, z\n  float f, g, h\n  local kept d\n");
+    for instruction in Instruction::all() {
+        let _ = writeln!(text, "{}", line(instruction));
+    }
+    text.push_str("end:\n  retv\n");
+    let (functions, mistakes) = read(&text);
+    assert_eq!(mistakes, []);
+    let [function] = &functions[..] else { panic!("there is one function") };
+    assert_eq!(function.statements.len(), Instruction::all().len() + 1);
+    for target in &MACHINES {
+        let listing = (target.assemble)(function).unwrap_or_else(|error| panic!("{}: {error}", target.name));
+        let rows = listing.rows(target.table);
+        assert!(rows.iter().all(|row| row.text != "?"), "{}", target.name);
+        assert_eq!(rows.iter().map(|row| row.bytes.len()).sum::<usize>(), listing.bytes.len());
+        assert!(rows.iter().any(|row| row.part == Part::Statement(100)));
+    }
+}
+
+#[test]
+fn mistakes_are_told_together_and_nothing_panics() {
+    let text =
+        "x\nfunction a %q\n addi a, b\n addz a,b,c\nfoo:\nfoo:\n j bar\n seti a0, 99999999999\nreg 1x\nlocal v w";
+    let (_, mistakes) = read(text);
+    let told: Vec<(usize, usize, &str)> =
+        mistakes.iter().map(|mistake| (mistake.line, mistake.column, mistake.message.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (1, 1, "`x` stands before the first function"),
+            (2, 12, "the signature is malformed: `%q`"),
+            (3, 2, "`addi` has 2 operands"),
+            (4, 2, "no instruction named `addz`"),
+            (6, 1, "`foo` is declared twice"),
+            (7, 4, "no label named `bar`"),
+            (8, 7, "no variable named `a0`"),
+            (8, 11, "`99999999999` is no constant of the type i"),
+            (9, 5, "`1x` is no name"),
+            (10, 9, "`w` is no type"),
+        ]
+    );
+}
+
+#[test]
+fn mangled_text_never_panics() {
+    let mut state = 11_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let pieces =
+        ["%", "%i", ",", ":", "#", "-", "0x", "9", "\u{e9}", " ", "\n", "a0", "function", "reg", "local", "leaf", "\0"];
+    for _ in 0..if std::env::var("QJ_TEST").as_deref() == Ok("quick") { 300 } else { 5000 } {
+        let mut text: Vec<char> = SUM.chars().collect();
+        for _ in 0..1 + random(6) {
+            let at = random(text.len());
+            let piece = pieces[random(pieces.len())];
+            text.splice(at..(at + random(5)).min(text.len()), piece.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let (functions, _) = read(&text);
+        for function in &functions {
+            for target in &MACHINES {
+                // Right or wrong, it ends.
+                if let Ok(listing) = (target.assemble)(function) {
+                    listing.rows(target.table);
+                }
+            }
+            let arguments: Vec<Argument> = function.parameters.iter().map(|_| Argument::Bytes(vec![1; 16])).collect();
+            let mut stepper = Stepper::new(function, &arguments).expect("as many arguments as parameters");
+            for _ in 0..50 {
+                if !matches!(stepper.step(), Ok(Some(_))) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Steps to the end; every step as one line.
+fn steps(text: &str, arguments: &[Argument]) -> Vec<String> {
+    let (functions, mistakes) = read(text);
+    assert_eq!(mistakes, []);
+    let mut stepper = Stepper::new(&functions[0], arguments).expect("the arguments match");
+    let mut lines = Vec::new();
+    loop {
+        match stepper.step() {
+            Ok(None) => return lines,
+            Ok(Some(step)) => {
+                let written: Vec<String> = step.written.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let jumped = if step.jumped { " jumps" } else { "" };
+                let returned = step.returned.map_or(String::new(), |value| format!(" returns {value}"));
+                let name = functions[0].statements[step.statement].instruction.name;
+                lines.push(format!("{name} {}{jumped}{returned}", written.join(",")));
+            }
+            Err(stuck) => {
+                lines.push(format!("stuck: {}", stuck.reason));
+                return lines;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_function_is_stepped_through_with_values_by_name() {
+    let numbers = Argument::Bytes([5_i64, -7].iter().flat_map(|number| number.to_ne_bytes()).collect());
+    let lines = steps(SUM, &[numbers.clone(), Argument::Bits(2)]);
+    assert_eq!(
+        lines,
+        [
+            "setl total=0",
+            "bleli ",
+            "ldli value=5",
+            "addl total=5",
+            "stl_local ",
+            "addpi a0=&a0+8",
+            "subli a1=1",
+            "bgtli  jumps",
+            "ldli value=-7",
+            "addl total=-2",
+            "stl_local ",
+            "addpi a0=&a0+16",
+            "subli a1=0",
+            "bgtli ",
+            "ldl_local total=-2",
+            "retl  returns -2",
+        ]
+    );
+    let beyond = steps(SUM, &[numbers, Argument::Bits(3)]);
+    assert_eq!(beyond.last().map(String::as_str), Some("stuck: &a0+16 is no memory of the function's"));
+}
+
+#[test]
+fn what_is_undefined_is_told_instead_of_executed() {
+    let divide = "function f %i%i leaf\n divi a0, a0, a1\n reti a0\n";
+    let bits = |value: i32| Argument::Bits(i64::from(value) as u64);
+    assert_eq!(steps(divide, &[bits(7), bits(-2)]), ["divi a0=-3", "reti  returns -3"]);
+    assert_eq!(steps(divide, &[bits(7), bits(0)]), ["stuck: division by zero is undefined"]);
+    assert_eq!(steps(divide, &[bits(i32::MIN), bits(-1)]), ["stuck: the quotient does not fit"]);
+    let shift = "function f %l%l leaf\n lshl a0, a0, a1\n retl a0\n";
+    assert_eq!(steps(shift, &[bits(1), bits(64)]), ["stuck: a shift by 64 of 64 bits is undefined"]);
+    assert_eq!(steps("function f leaf\n nop\n", &[]), ["nop ", "stuck: the function ends without a return"]);
+    let float = "function f %d leaf\n float h\n setd h, 0.5\n muld a0, a0, h\n retd a0\n";
+    assert_eq!(steps(float, &[Argument::Bits(3.0_f64.to_bits())]), ["setd h=0.5", "muld a0=1.5", "retd  returns 1.5"]);
+}
