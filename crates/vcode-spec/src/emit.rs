@@ -67,7 +67,9 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
         Form::Immediate | Form::Local => {
             let s = (form == Form::Local).then_some(machine.special.stack);
             let fallback = match row.family {
-                Family::Binary | Family::Load | Family::Store | Family::Branch if !row.register.is_empty() => {
+                Family::Binary | Family::Checked | Family::Load | Family::Store | Family::Branch
+                    if !row.register.is_empty() =>
+                {
                     let y = machine.special.y;
                     build.alternatives(&row.register, Fixed { s, t: Some(y) }, vec![Node::Fail]).map(|mut nodes| {
                         nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
@@ -86,6 +88,10 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::Label
                 | Family::Register
                 | Family::Nullary
+                | Family::Select
+                | Family::Checked
+                | Family::Exchange
+                | Family::Hint
                 | Family::Frame => Ok(vec![Node::Fail]),
             };
             fallback.and_then(|fallback| build.alternatives(&row.immediate, Fixed { s, t: None }, fallback))
@@ -370,7 +376,7 @@ impl Print<'_> {
         }
     }
 
-    fn test(&self, expr: &Expr) -> String {
+    pub(crate) fn test(&self, expr: &Expr) -> String {
         match expr {
             Expr::Near => {
                 let asm = self.asm;
@@ -412,7 +418,7 @@ impl Print<'_> {
         Some(self.fixed(number, class))
     }
 
-    fn fixed(&self, number: u32, class: Class) -> String {
+    pub(crate) fn fixed(&self, number: u32, class: Class) -> String {
         match (self.language, class) {
             (Language::Rust, Class::Int) => format!("Reg::new({number})"),
             (Language::Rust, Class::Float) => format!("Float::new({number})"),
@@ -422,7 +428,7 @@ impl Print<'_> {
     }
 
     /// A 64-bit number.
-    fn expr(&self, expr: &Expr) -> String {
+    pub(crate) fn expr(&self, expr: &Expr) -> String {
         if let Some(number) = expr.constant() {
             return if number == i64::MIN {
                 if self.rust() { "i64::MIN".into() } else { "INT64_MIN".into() }
@@ -507,7 +513,9 @@ impl Print<'_> {
         let mut terms = Vec::new();
         for (operand, arg) in insn.operands.iter().zip(args) {
             match arg {
-                Arg::Register(RegArg::Fixed(number)) => word |= number << operand.pieces[0].1,
+                Arg::Register(RegArg::Fixed(number)) => {
+                    word |= operand.pieces.iter().fold(0, |word, (_, low)| word | number << low);
+                }
                 Arg::Register(RegArg::Operand(letter)) => {
                     let mask = mask_of(&operand.pieces);
                     registers.push((*letter, format!("({letter}.n & 0x{mask:x})")));
@@ -748,6 +756,9 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
         Family::Label => vec![Parameter::Label],
         Family::Register => vec![register('s')],
         Family::Nullary => Vec::new(),
+        Family::Select | Family::Exchange => vec![register('d'), register('s'), register('t')],
+        Family::Checked => vec![register('d'), register('s'), second(Parameter::Immediate(ty)), Parameter::Label],
+        Family::Hint => vec![register('s'), Parameter::Offset],
         Family::Frame => vec![Parameter::Offset],
     }
 }
@@ -756,13 +767,22 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
 pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
     match op.family {
         Family::Binary | Family::Branch if ty.class() == Class::Float => vec![(Form::Register, "")],
-        Family::Binary | Family::Shift | Family::Branch => vec![(Form::Register, ""), (Form::Immediate, "i")],
+        Family::Binary | Family::Shift | Family::Branch | Family::Checked => {
+            vec![(Form::Register, ""), (Form::Immediate, "i")]
+        }
         Family::Load | Family::Store => {
             vec![(Form::Register, ""), (Form::Immediate, "i"), (Form::Local, "_local")]
         }
         Family::Set if ty.class() == Class::Float => vec![(Form::Register, "")],
-        Family::Set | Family::Frame => vec![(Form::Immediate, "")],
-        Family::Unary | Family::Convert | Family::Return | Family::Label | Family::Register | Family::Nullary => {
+        Family::Set | Family::Hint | Family::Frame => vec![(Form::Immediate, "")],
+        Family::Unary
+        | Family::Convert
+        | Family::Return
+        | Family::Label
+        | Family::Register
+        | Family::Nullary
+        | Family::Select
+        | Family::Exchange => {
             vec![(Form::Register, "")]
         }
     }
@@ -771,7 +791,7 @@ pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
 /// The name of an instruction: `addii`; operations without types keep their plain name.
 pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
     let letters = match op.family {
-        Family::Label | Family::Register | Family::Nullary => "",
+        Family::Label | Family::Register | Family::Nullary | Family::Hint => "",
         Family::Binary
         | Family::Shift
         | Family::Unary
@@ -781,6 +801,9 @@ pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
         | Family::Store
         | Family::Return
         | Family::Branch
+        | Family::Select
+        | Family::Checked
+        | Family::Exchange
         | Family::Frame => ty.letters(),
     };
     format!("{}{letters}{suffix}", op.name)

@@ -7,15 +7,18 @@
 pub mod emit;
 mod expand;
 pub mod expr;
+pub mod extension;
 pub mod model;
 mod print_c;
 mod print_docs;
+mod print_extension;
 mod print_layers;
 mod print_rust;
 mod print_tables;
 mod print_tests;
 mod read;
 
+use extension::PortableRow;
 use model::{Machine, PortableOp};
 
 /// A specification that does not hold together: where, and what is wrong.
@@ -55,22 +58,43 @@ pub struct Generated {
     pub text: String,
 }
 
+/// The specifications: the portable instruction set, layers above it, machines, and what machines override.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// `portable.spec` first, then extension layers.
+    pub portable: Vec<Source>,
+    /// One per machine, with the files that extend it.
+    pub machines: Vec<Vec<Source>>,
+}
+
+/// Everything that is read.
+#[derive(Debug, Clone)]
+pub struct Specification {
+    /// The portable instructions, extensions last.
+    pub ops: Vec<PortableOp>,
+    /// Rows of extensions in terms of other portable instructions.
+    pub rows: Vec<PortableRow>,
+    /// The machines.
+    pub machines: Vec<Machine>,
+}
+
 /// Reads the portable instruction set and every machine.
 ///
 /// # Errors
 /// The first thing that does not hold together in a specification.
-pub fn read_all(portable: &Source, machines: &[Source]) -> Result<(Vec<PortableOp>, Vec<Machine>), SpecError> {
-    let ops = read::portable(portable)?;
-    let machines = machines.iter().map(|source| read::machine(source, &ops)).collect::<Result<Vec<_>, _>>()?;
-    Ok((ops, machines))
+pub fn read_all(sources: &Sources) -> Result<Specification, SpecError> {
+    let (ops, rows) = read::portable(&sources.portable)?;
+    let machines = sources.machines.iter().map(|files| read::machine(files, &ops, &rows)).collect::<Result<_, _>>()?;
+    Ok(Specification { ops, rows, machines })
 }
 
 /// Everything that is generated from the specifications, as files relative to the root of the workspace.
 ///
 /// # Errors
 /// The first thing that does not hold together in a specification.
-pub fn generate(portable: &Source, machines: &[Source]) -> Result<Vec<Generated>, SpecError> {
-    let (ops, machines) = read_all(portable, machines)?;
+pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
+    let Specification { ops, machines, .. } = read_all(sources)?;
+    let core: Vec<PortableOp> = ops.iter().filter(|op| !op.extension).cloned().collect();
     let mut files = vec![Generated {
         path: "crates/vcode/src/generated/core.rs".into(),
         text: print_rust::core_trait(&ops, &machines),
@@ -96,11 +120,11 @@ pub fn generate(portable: &Source, machines: &[Source]) -> Result<Vec<Generated>
     });
     files.push(Generated {
         path: "crates/vcode/src/generated/instructions.rs".into(),
-        text: print_layers::instructions(&ops, &machines),
+        text: print_layers::instructions(&core, &machines),
     });
     files.push(Generated {
         path: "crates/vcode/src/generated/virtual_registers.rs".into(),
-        text: print_layers::virtual_registers(&ops, &machines),
+        text: print_layers::virtual_registers(&core, &machines),
     });
     files.push(Generated { path: "docs/vcode-instructions.md".into(), text: print_docs::page(&ops, &machines) });
     Ok(files)

@@ -29,6 +29,14 @@ pub enum Family {
     Register,
     /// Nothing.
     Nullary,
+    /// `d, s, t`, the destination being read too.
+    Select,
+    /// `d, s, t, b` or `d, s, i, b`.
+    Checked,
+    /// `d, s, t`: a value in and out, an address, a value.
+    Exchange,
+    /// `s, i`: base and offset, nothing else.
+    Hint,
     /// `i`: the size of a frame. Not part of the portable set.
     Frame,
 }
@@ -124,6 +132,8 @@ pub struct PortableOp {
     pub types: Vec<Type>,
     /// What it does.
     pub doc: String,
+    /// Whether it belongs to a layer above the core.
+    pub extension: bool,
 }
 
 impl PortableOp {
@@ -147,6 +157,10 @@ impl PortableOp {
             | Family::Label
             | Family::Register
             | Family::Nullary
+            | Family::Select
+            | Family::Checked
+            | Family::Exchange
+            | Family::Hint
             | Family::Frame => ty,
         }
     }
@@ -465,12 +479,37 @@ pub struct Machine {
     pub insns: Vec<Insn>,
     /// The mapping.
     pub rows: Vec<Row>,
+    /// Rows of extensions that the machine has nothing better for.
+    pub portable_rows: Vec<crate::extension::PortableRow>,
 }
 
 impl Machine {
     /// The row of an operation.
     pub fn row(&self, op: &str, ty: Type) -> Option<&Row> {
         self.rows.iter().find(|row| row.op == op && row.ty == ty)
+    }
+
+    /// The portable row of an operation, if the machine has none of its own. Where long has 32 bits, types of that width
+    /// share their rows.
+    pub fn portable_row(&self, op: &str, ty: Type) -> Option<&crate::extension::PortableRow> {
+        let find = |ty| self.portable_rows.iter().find(|row| row.op == op && row.ty == ty);
+        let short = match ty {
+            Type::L if self.long == 32 => find(Type::I),
+            Type::Ul | Type::P if self.long == 32 => find(Type::U),
+            Type::V
+            | Type::C
+            | Type::Uc
+            | Type::S
+            | Type::Us
+            | Type::I
+            | Type::U
+            | Type::F
+            | Type::D
+            | Type::L
+            | Type::Ul
+            | Type::P => None,
+        };
+        short.or_else(|| find(ty))
     }
 
     /// The canonical names of a register file.
@@ -483,11 +522,11 @@ impl Machine {
     pub fn register_places(&self, class: Class) -> Vec<u32> {
         let mut places: Vec<u32> = Vec::new();
         for field in &self.fields {
-            if let (Kind::Register(set), Some((_, low))) = (field.kind, field.pieces.first())
-                && self.sets[set].class == class
-                && !places.contains(low)
-            {
-                places.push(*low);
+            let Kind::Register(set) = field.kind else { continue };
+            for (_, low) in &field.pieces {
+                if self.sets[set].class == class && !places.contains(low) {
+                    places.push(*low);
+                }
             }
         }
         places.sort_unstable();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::SpecError;
 use crate::emit::{self, Form, Language, Parameter, Print};
 use crate::model::*;
-use crate::print_rust::{has, sentence};
+use crate::print_rust::{has, has_own, sentence};
 use crate::read::mask_of;
 
 /// The header of a machine.
@@ -19,17 +19,31 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
     patch(&mut out, machine);
     set_long(&mut out, ops, machine)?;
     let mut names = String::new();
+    // Rows in terms of portable instructions come after all of those.
+    let mut late = String::new();
     for op in ops {
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
-                if let (true, Some(row)) = (has(machine, op, ty, form), machine.row(&op.name, ty)) {
-                    let name = emit::instruction_name(op, ty, suffix);
-                    emitter(&mut out, &mut names, machine, op, row, form, &name)?;
+                if !has(machine, op, ty, form) {
+                    continue;
+                }
+                let name = emit::instruction_name(op, ty, suffix);
+                match machine.row(&op.name, ty).filter(|_| has_own(machine, op, ty, form)) {
+                    Some(row) => emitter(&mut out, &mut names, machine, op, row, form, &name)?,
+                    None => portable_emitter(&mut late, &mut names, machine, op, ty, form, &name),
                 }
             }
         }
     }
     frame(&mut out, machine)?;
+    if !late.is_empty() {
+        out.push_str(BORROW);
+        for line in late.lines().filter(|line| line.starts_with("QJV_INLINE")) {
+            let _ = writeln!(out, "{};", line.trim_end_matches(" {"));
+        }
+        out.push('\n');
+        out.push_str(&late);
+    }
     out.push_str("/* The names of the paper. */\n");
     out.push_str(&names);
     out.push_str("\n#endif\n");
@@ -162,6 +176,57 @@ fn immediate_type(ty: Type) -> &'static str {
     }
 }
 
+/// Registers for rows in terms of portable instructions; defined with functions and frames.
+const BORROW: &str = "QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
+     QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
+
+fn portable_emitter(
+    out: &mut String,
+    names: &mut String,
+    machine: &Machine,
+    op: &PortableOp,
+    ty: Type,
+    form: Form,
+    name: &str,
+) {
+    let Some(row) = machine.portable_row(&op.name, ty) else { return };
+    let parameters = emit::parameters(op, ty, form);
+    let (mut declaration, mut arguments, mut conversions) = (String::new(), Vec::new(), String::new());
+    for parameter in &parameters {
+        let (text, argument) = match parameter {
+            Parameter::Register(letter, _) => (format!("v_reg {letter}"), letter.to_string()),
+            Parameter::Immediate(ty) => (format!("{} value", immediate_type(*ty)), "value".into()),
+            Parameter::Offset | Parameter::Local => ("int32_t value".into(), "value".into()),
+            Parameter::Label => ("v_label b".into(), "b".into()),
+        };
+        let _ = write!(declaration, ", {text}");
+        arguments.push(argument);
+        match parameter {
+            Parameter::Immediate(Type::U) => conversions.push_str("    int64_t i = (int32_t)value;\n"),
+            Parameter::Immediate(_) | Parameter::Offset => conversions.push_str("    int64_t i = (int64_t)value;\n"),
+            Parameter::Register(..) | Parameter::Local | Parameter::Label => continue,
+        }
+        if op.family == Family::Shift {
+            let _ = writeln!(conversions, "    i = qjv_count(c, i, {});", ty.bits(machine.long));
+        }
+        conversions.push_str("    (void)i;\n");
+    }
+    if op.family == Family::Hint {
+        conversions.push_str("    (void)s;\n");
+    }
+    let print = Print { machine, op, ty: row.ty, language: Language::C, cursor: "c->ip", asm: "c" };
+    let list = arguments.join(", ");
+    let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
+    let _ = writeln!(out, "QJV_OUTLINE void qjv_{name}_aside(qjv_asm *c{declaration}) {{\n{conversions}    {{");
+    out.push_str(&crate::print_extension::body(&print, row, form, &parameters));
+    let _ = writeln!(
+        out,
+        "    }}\n}}\n\nQJV_INLINE void qjv_{name}(qjv_asm *c{declaration}) {{\n    qjv_asm copy = *c;\n\
+         \x20   qjv_{name}_aside(&copy, {list});\n    *c = copy;\n}}\n"
+    );
+    let _ = writeln!(names, "#define v_{name}({list}) qjv_{name}(&v_self, {list})");
+}
+
 fn emitter(
     out: &mut String,
     names: &mut String,
@@ -226,8 +291,13 @@ fn emitter(
 }
 
 fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
-    let operation =
-        |family, name: &str, ty| PortableOp { family, name: name.into(), types: vec![ty], doc: String::new() };
+    let operation = |family, name: &str, ty| PortableOp {
+        family,
+        name: name.into(),
+        types: vec![ty],
+        doc: String::new(),
+        extension: false,
+    };
     for name in ["enter", "leave", "return"] {
         let op = operation(Family::Frame, name, Type::V);
         let row = machine.row(name, Type::V).expect("the reader checked the frame rows");

@@ -33,7 +33,7 @@ pub(crate) fn common<'a>(ops: &'a [PortableOp], machines: &[Machine]) -> Vec<Ins
 /// Whether an instruction reads or writes its register `letter`.
 fn access(op: &PortableOp, letter: char) -> &'static str {
     match op.family {
-        Family::Store | Family::Return | Family::Branch | Family::Register => "Read",
+        Family::Store | Family::Return | Family::Branch | Family::Register | Family::Hint => "Read",
         Family::Binary
         | Family::Shift
         | Family::Unary
@@ -42,6 +42,9 @@ fn access(op: &PortableOp, letter: char) -> &'static str {
         | Family::Load
         | Family::Label
         | Family::Nullary
+        | Family::Select
+        | Family::Checked
+        | Family::Exchange
         | Family::Frame => match letter {
             'd' => "Written",
             _ => "Read",

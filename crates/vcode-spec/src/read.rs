@@ -2,6 +2,7 @@
 
 use crate::expand::expand;
 use crate::expr::{self, Defs};
+use crate::extension::{self, PortableRow};
 use crate::model::*;
 use crate::{Source, SpecError};
 
@@ -28,14 +29,40 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Reads `portable.spec`.
-pub(crate) fn portable(source: &Source) -> Result<Vec<PortableOp>, SpecError> {
-    logical_lines(&source.text)
-        .into_iter()
-        .map(|(line, text)| {
-            portable_op(&text).map_err(|message| SpecError { file: source.name.clone(), line, message })
-        })
-        .collect()
+/// Reads `portable.spec` and extension layers: operations, and the rows that are couched in other operations.
+pub(crate) fn portable(sources: &[Source]) -> Result<(Vec<PortableOp>, Vec<PortableRow>), SpecError> {
+    let mut ops: Vec<PortableOp> = Vec::new();
+    let mut rows: Vec<PortableRow> = Vec::new();
+    for (layer, source) in sources.iter().enumerate() {
+        for (line, text) in logical_lines(&source.text) {
+            let mut read = || -> Result<(), String> {
+                let (head, body) = text.split_once(":=").map_or((text.as_str(), None), |(head, row)| (head, Some(row)));
+                let words: Vec<&str> = head.split_whitespace().collect();
+                // More types of an operation that is there: `default NAME TYPES := ...`.
+                let op = match words.first() {
+                    Some(&"default") => {
+                        let known = words.get(1).and_then(|name| ops.iter().find(|op| op.name == *name)).cloned();
+                        let mut op = known.ok_or("no such operation above this line")?;
+                        op.types = words[2..].iter().filter_map(|word| Type::from_letters(word)).collect();
+                        op
+                    }
+                    Some(_) | None => {
+                        let op = PortableOp { extension: layer > 0, ..portable_op(head)? };
+                        ops.push(op.clone());
+                        op
+                    }
+                };
+                if let Some(body) = body {
+                    for ty in &op.types {
+                        rows.push(extension::row(body, &op, *ty, &ops)?);
+                    }
+                }
+                Ok(())
+            };
+            read().map_err(|message| SpecError { file: source.name.clone(), line, message })?;
+        }
+    }
+    Ok((ops, rows))
 }
 
 fn portable_op(text: &str) -> Result<PortableOp, String> {
@@ -53,6 +80,10 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
         "label" => Family::Label,
         "register" => Family::Register,
         "nullary" => Family::Nullary,
+        "select" => Family::Select,
+        "checked" => Family::Checked,
+        "exchange" => Family::Exchange,
+        "hint" => Family::Hint,
         other => return Err(format!("no operand family named `{other}`")),
     };
     let name = words.next().ok_or("expected the name of an operation")?.to_string();
@@ -64,17 +95,23 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
     if types.is_empty() {
         return Err(format!("`{name}` has no types"));
     }
-    Ok(PortableOp { family, name, types, doc: words.collect::<Vec<_>>().join(" ") })
+    Ok(PortableOp { family, name, types, doc: words.collect::<Vec<_>>().join(" "), extension: false })
 }
 
-/// Reads a machine.
-pub(crate) fn machine(source: &Source, ops: &[PortableOp]) -> Result<Machine, SpecError> {
-    let mut reader = Reader::new(source, ops);
-    for (line, text) in logical_lines(&source.text) {
-        let result = expand(&text).and_then(|lines| lines.iter().try_for_each(|text| reader.line(line, text)));
-        result.map_err(|message| SpecError { file: source.name.clone(), line, message })?;
+/// Reads a machine, from its file and those that extend it.
+pub(crate) fn machine(files: &[Source], ops: &[PortableOp], rows: &[PortableRow]) -> Result<Machine, SpecError> {
+    let Some(first) = files.first() else {
+        return Err(SpecError { file: String::new(), line: 0, message: "a machine has at least one file".into() });
+    };
+    let mut reader = Reader::new(first, ops);
+    for source in files {
+        for (line, text) in logical_lines(&source.text) {
+            let result = expand(&text).and_then(|lines| lines.iter().try_for_each(|text| reader.line(line, text)));
+            result.map_err(|message| SpecError { file: source.name.clone(), line, message })?;
+        }
     }
-    reader.finish().map_err(|message| SpecError { file: source.name.clone(), line: 0, message })
+    reader.machine.portable_rows = rows.to_vec();
+    reader.finish().map_err(|message| SpecError { file: first.name.clone(), line: 0, message })
 }
 
 struct Reader<'a> {
@@ -105,6 +142,7 @@ impl<'a> Reader<'a> {
                 special: Special::default(),
                 insns: Vec::new(),
                 rows: Vec::new(),
+                portable_rows: Vec::new(),
             },
         };
         for text in ["sext32(v) = ((v & 0xffffffff) ^ 0x80000000) - 0x80000000", "u32(v) = (v & 0xffffffff) == v"] {
@@ -272,7 +310,13 @@ impl<'a> Reader<'a> {
             Code::Word { .. } => self.word_insn(rest.trim())?,
             Code::Bytes => self.byte_insn(rest.trim())?,
         };
-        self.machine.insns.push(Insn { name: name.into(), mnemonic: mnemonic.into(), encoding, operands, text });
+        self.machine.insns.push(Insn {
+            name: name.into(),
+            mnemonic: mnemonic.replace('~', " "),
+            encoding,
+            operands,
+            text,
+        });
         Ok(())
     }
 
@@ -394,7 +438,13 @@ impl<'a> Reader<'a> {
     }
 
     fn row(&mut self, line: usize, op: &str, rest: &str) -> Result<(), String> {
-        let frame = PortableOp { family: Family::Frame, name: op.into(), types: vec![Type::V], doc: String::new() };
+        let frame = PortableOp {
+            family: Family::Frame,
+            name: op.into(),
+            types: vec![Type::V],
+            doc: String::new(),
+            extension: false,
+        };
         let portable = match op {
             "enter" | "leave" | "return" => &frame,
             _ => self.ops.iter().find(|own| own.name == op).ok_or_else(|| {
@@ -508,7 +558,9 @@ impl<'a> Reader<'a> {
 /// The register file of operand `d`, `s` or `t`.
 pub(crate) fn operand_class(op: &PortableOp, ty: Type, letter: char) -> Class {
     match (op.family, letter) {
-        (Family::Load | Family::Store, 's' | 't') | (Family::Register, _) => Class::Int,
+        (Family::Load | Family::Store, 's' | 't') | (Family::Exchange, 's') | (Family::Register | Family::Hint, _) => {
+            Class::Int
+        }
         (Family::Convert, 's') => op.source_type(ty).class(),
         _ => ty.class(),
     }

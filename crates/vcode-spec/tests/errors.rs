@@ -1,6 +1,6 @@
 //! Specifications that do not hold together are refused with a place and a reason.
 
-use quaject_vcode_spec::{Source, read_all};
+use quaject_vcode_spec::{Source, Sources, read_all};
 
 const PORTABLE: &str = "binary add i l  addition\nset set i l  load a constant\nunary mov i  copy\n";
 
@@ -13,7 +13,7 @@ const TAIL: &str = "\nset l || addi d,r0,i\nenter v || addi r1,r1,-i\nleave v ||
 fn check(line: &str, expected: &str) {
     let portable = Source { name: "portable.spec".into(), text: PORTABLE.into() };
     let toy = Source { name: "toy.spec".into(), text: format!("{HEAD}{line}{TAIL}") };
-    let found = match read_all(&portable, &[toy]) {
+    let found = match read_all(&Sources { portable: vec![portable], machines: vec![vec![toy]] }) {
         Ok(_) => "accepted".to_string(),
         Err(error) => error.to_string(),
     };
@@ -53,6 +53,7 @@ fn lines_that_do_not_are_refused_with_their_place() {
 fn a_machine_without_the_rows_that_functions_need_is_refused() {
     let portable = Source { name: "portable.spec".into(), text: PORTABLE.into() };
     let toy = Source { name: "toy.spec".into(), text: HEAD.into() };
-    let error = read_all(&portable, &[toy]).expect_err("there is no `enter`");
+    let error =
+        read_all(&Sources { portable: vec![portable], machines: vec![vec![toy]] }).expect_err("there is no `enter`");
     assert_eq!(error.to_string(), "toy.spec:0: row `enter v` is missing: functions cannot do without");
 }

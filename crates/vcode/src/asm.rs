@@ -478,6 +478,20 @@ impl<'a, M: Machine> Asm<'a, M> {
         self.f.float.give(&self.f.convention.float, register.number());
     }
 
+    /// Has `write` write with a copy of this assembler, so that the cursor of this one can stay in a register.
+    #[inline(always)]
+    pub(crate) fn aside(&mut self, write: impl FnOnce(&mut Asm<'_, M>)) {
+        let mut copy = Asm {
+            cursor: self.cursor,
+            left: self.left,
+            last_return: self.last_return,
+            f: &mut *self.f,
+            machine: PhantomData,
+        };
+        write(&mut copy);
+        (self.cursor, self.left, self.last_return) = (copy.cursor, copy.left, copy.last_return);
+    }
+
     /// Remembers an error.
     #[inline]
     pub(crate) fn fail(&mut self, error: Error) {

@@ -136,6 +136,15 @@ impl Table {
         }
         let mut values = [0; MOST_OPERANDS];
         for (field, value) in insn.operands.iter().zip(&mut values) {
+            // A register that is in several places is the same in all.
+            if let (Kind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
+                let number = |low: u32| word >> low & 31;
+                if rest.iter().any(|(_, low)| number(*low) != number(*first)) {
+                    return None;
+                }
+                *value = i64::from(number(*first));
+                continue;
+            }
             let mut raw = 0_i64;
             let mut width = 0;
             for (high, low) in field.pieces {

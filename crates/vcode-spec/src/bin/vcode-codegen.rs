@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use quaject_vcode_spec::{Source, generate};
+use quaject_vcode_spec::{Source, Sources, generate};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,25 +25,8 @@ fn main() -> ExitCode {
 }
 
 fn run(root: &Path, check: bool) -> Result<(), String> {
-    let folder = root.join("machines");
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read_to_string(&path)
-            .map(|text| Source { name: name.to_string(), text })
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
-    let mut names = Vec::new();
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".spec") && name != "portable.spec" {
-            names.push(name);
-        }
-    }
-    names.sort();
-    let machines = names.iter().map(|name| read(name)).collect::<Result<Vec<_>, _>>()?;
-    let files = generate(&read("portable.spec")?, &machines).map_err(|error| error.to_string())?;
+    let sources = sources(&root.join("machines"))?;
+    let files = generate(&sources).map_err(|error| error.to_string())?;
     let mut stale = Vec::new();
     for file in files {
         let path = root.join(&file.path);
@@ -65,6 +48,37 @@ fn run(root: &Path, check: bool) -> Result<(), String> {
     } else {
         Err(format!("out of date (run `cargo xtask codegen`): {}", stale.join(", ")))
     }
+}
+
+/// Reads `FOLDER/*.spec`, and `FOLDER/ext/*.spec`: those named like a machine extend it.
+fn sources(folder: &Path) -> Result<Sources, String> {
+    let read = |path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        std::fs::read_to_string(path)
+            .map(|text| Source { name, text })
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()).map_err(|error| format!("cannot list: {error}")))
+        .collect::<Result<Vec<_>, String>>()?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "spec"));
+    paths.sort();
+    let mut sources = Sources::default();
+    for layer in ["portable.spec", "extensions.spec"] {
+        let path = folder.join(layer);
+        paths.retain(|own| *own != path);
+        sources.portable.push(read(&path)?);
+    }
+    for path in paths {
+        let mut files = vec![read(&path)?];
+        let more = folder.join("ext").join(path.file_name().unwrap_or_default());
+        if more.exists() {
+            files.push(read(&more)?);
+        }
+        sources.machines.push(files);
+    }
+    Ok(sources)
 }
 
 /// Runs rustfmt on `text`, so that checked-in files look like the rest of the repository.

@@ -6,7 +6,7 @@ use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
@@ -3585,5 +3585,1882 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.space(4);
         c.cursor.word(0xd503201f);
+    }
+}
+
+impl Extension for Asm<'_, Aarch64> {
+    #[inline(always)]
+    fn bswapus(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x5ac00400);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x53003c00);
+    }
+
+    #[inline(always)]
+    fn bswapu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x5ac00800);
+    }
+
+    #[inline(always)]
+    fn bswapul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xdac00c00);
+    }
+
+    #[inline(always)]
+    fn popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn clzu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x5ac01000);
+    }
+
+    #[inline(always)]
+    fn clzul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xdac01000);
+    }
+
+    #[inline(always)]
+    fn ctzu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x5ac00000);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x5ac01000);
+    }
+
+    #[inline(always)]
+    fn ctzul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xdac00000);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xdac01000);
+    }
+
+    #[inline(always)]
+    fn sqrtf(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e21c000);
+    }
+
+    #[inline(always)]
+    fn sqrtd(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e61c000);
+    }
+
+    #[inline(always)]
+    fn rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((t.n & 0x1f0000) | 0x4b0003f0);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad02c00);
+    }
+
+    #[inline(always)]
+    fn rotlui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        c.cursor.word(
+            (d.n & 0x1f)
+                | (s.n & 0x1f0000)
+                | (s.n & 0x3e0)
+                | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 10)
+                | 0x13800000,
+        );
+    }
+
+    #[inline(always)]
+    fn rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((t.n & 0x1f0000) | 0xcb0003f0);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad02c00);
+    }
+
+    #[inline(always)]
+    fn rotluli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(4);
+        c.cursor.word(
+            (d.n & 0x1f)
+                | (s.n & 0x1f0000)
+                | (s.n & 0x3e0)
+                | ((((0_i64.wrapping_sub(i)) & 63_i64) as u32 & 0x3f) << 10)
+                | 0x93c00000,
+        );
+    }
+
+    #[inline(always)]
+    fn rotru(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac02c00);
+    }
+
+    #[inline(always)]
+    fn rotrui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        if fits_unsigned(i, 5, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | ((i as u32 & 0x1f) << 10) | 0x13800000);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac02c00);
+    }
+
+    #[inline(always)]
+    fn rotruli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(4);
+        if fits_unsigned(i, 6, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | ((i as u32 & 0x3f) << 10) | 0x93c00000);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn mulhii(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b207c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ba07c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    #[inline(always)]
+    fn mulhil(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9b407c00);
+    }
+
+    #[inline(always)]
+    fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9bc07c00);
+    }
+
+    #[inline(always)]
+    fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mind(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bled(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxd(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bged(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, t, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.cvul2u(lent_b, t);
+                c.crc32cu(lent_b, s, lent_b);
+                c.crc32cu(d, lent_b, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x1a801000);
+    }
+
+    #[inline(always)]
+    fn movnzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x1a801000);
+    }
+
+    #[inline(always)]
+    fn movnzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a801000);
+    }
+
+    #[inline(always)]
+    fn movnzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a801000);
+    }
+
+    #[inline(always)]
+    fn movnzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a801000);
+    }
+
+    #[inline(always)]
+    fn movzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x1a800000);
+    }
+
+    #[inline(always)]
+    fn movzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0x7100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x1a800000);
+    }
+
+    #[inline(always)]
+    fn movzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a800000);
+    }
+
+    #[inline(always)]
+    fn movzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a800000);
+    }
+
+    #[inline(always)]
+    fn movzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | 0xf100001f);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | (t.n & 0x3e0) | 0x9a800000);
+    }
+
+    #[inline(always)]
+    fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000);
+        c.cursor.word(0x54000006);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn addoii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x31000000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000);
+        c.cursor.word(0x54000002);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn addoui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x31000000);
+            c.cursor.word(0x54000002);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000);
+            c.cursor.word(0x54000002);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000);
+        c.cursor.word(0x54000006);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        let c = self;
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xb1000000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000);
+        c.cursor.word(0x54000002);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn addouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xb1000000);
+            c.cursor.word(0x54000002);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000);
+            c.cursor.word(0x54000002);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000);
+        c.cursor.word(0x54000006);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn suboii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x71000000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000);
+        c.cursor.word(0x54000003);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn suboui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x71000000);
+            c.cursor.word(0x54000003);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000);
+            c.cursor.word(0x54000003);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000);
+        c.cursor.word(0x54000006);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        let c = self;
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf1000000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000);
+            c.cursor.word(0x54000006);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000);
+        c.cursor.word(0x54000003);
+        c.refer(c.cursor.back(4), 0, b);
+    }
+
+    #[inline(always)]
+    fn subouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        if fits_unsigned(i, 12, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf1000000);
+            c.cursor.word(0x54000003);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000);
+            c.cursor.word(0x54000003);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn muloi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhii(lent_a, s, t);
+                c.muli(lent_b, s, t);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneii(Reg::new(16), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.seti(lent_e, (i) as i64 as i32);
+                c.mulhii(lent_a, s, lent_e);
+                c.muli(lent_b, s, lent_e);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneii(Reg::new(16), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiu(lent_a, s, t);
+                c.mulu(lent_b, s, t);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneui(Reg::new(16), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.mulhiu(lent_a, s, lent_e);
+                c.mulu(lent_b, s, lent_e);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneui(Reg::new(16), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhil(lent_a, s, t);
+                c.mull(lent_b, s, t);
+                c.rshli(lent_c, lent_b, (63) as i64);
+                c.xorl(lent_a, lent_a, lent_c);
+                c.movl(d, lent_b);
+                c.movl(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneli(Reg::new(16), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i64, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setl(lent_e, (i) as i64);
+                c.mulhil(lent_a, s, lent_e);
+                c.mull(lent_b, s, lent_e);
+                c.rshli(lent_c, lent_b, (63) as i64);
+                c.xorl(lent_a, lent_a, lent_c);
+                c.movl(d, lent_b);
+                c.movl(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneli(Reg::new(16), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn muloul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiul(lent_a, s, t);
+                c.mulul(lent_b, s, t);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneuli(Reg::new(16), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn mulouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = i as i64;
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setul(lent_e, (i) as i64 as u64);
+                c.mulhiul(lent_a, s, lent_e);
+                c.mulul(lent_b, s, lent_e);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(16), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneuli(Reg::new(16), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn uldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78606800);
+    }
+
+    #[inline(always)]
+    fn uldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78716800);
+        }
+    }
+
+    #[inline(always)]
+    fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78e06800);
+    }
+
+    #[inline(always)]
+    fn uldsi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c00000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78c00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78f16800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800);
+    }
+
+    #[inline(always)]
+    fn uldui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8606800);
+    }
+
+    #[inline(always)]
+    fn uldii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
+    }
+
+    #[inline(always)]
+    fn ulduli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
+    }
+
+    #[inline(always)]
+    fn uldli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8606800);
+    }
+
+    #[inline(always)]
+    fn uldpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8400000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800);
+    }
+
+    #[inline(always)]
+    fn ustusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800);
+        }
+    }
+
+    #[inline(always)]
+    fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x78206800);
+    }
+
+    #[inline(always)]
+    fn ustsi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x78000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800);
+    }
+
+    #[inline(always)]
+    fn ustui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xb8206800);
+    }
+
+    #[inline(always)]
+    fn ustii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xb8000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
+    }
+
+    #[inline(always)]
+    fn ustuli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
+    }
+
+    #[inline(always)]
+    fn ustli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xf8206800);
+    }
+
+    #[inline(always)]
+    fn ustpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8000000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn bldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldus(d, s, t);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldusi(d, s, (i) as i64 as i32);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldul(d, s, t);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn blduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.lduli(d, s, (i) as i64 as i32);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapus(lent_a, d);
+                c.stus(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapus(lent_a, d);
+                c.stusi(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapu(lent_a, d);
+                c.stu(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapu(lent_a, d);
+                c.stui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapul(lent_a, d);
+                c.stul(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstuli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapul(lent_a, d);
+                c.stuli(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn casi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(28);
+        c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
+        c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
+        c.cursor.word(0x54000081);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
+        c.cursor.word(0x7100023f);
+        c.cursor.word(0x54ffff61);
+        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+    }
+
+    #[inline(always)]
+    fn casu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(28);
+        c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
+        c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
+        c.cursor.word(0x54000081);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
+        c.cursor.word(0x7100023f);
+        c.cursor.word(0x54ffff61);
+        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+    }
+
+    #[inline(always)]
+    fn casl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(28);
+        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+        c.cursor.word(0x54000081);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+        c.cursor.word(0x7100023f);
+        c.cursor.word(0x54ffff61);
+        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+    }
+
+    #[inline(always)]
+    fn casul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(28);
+        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+        c.cursor.word(0x54000081);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+        c.cursor.word(0x7100023f);
+        c.cursor.word(0x54ffff61);
+        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+    }
+
+    #[inline(always)]
+    fn casp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(28);
+        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+        c.cursor.word(0x54000081);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+        c.cursor.word(0x7100023f);
+        c.cursor.word(0x54ffff61);
+        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(4);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9800000);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0xf8800000);
+        } else {
+            c.cursor.word(0xd503201f);
+        }
+    }
+}
+
+/// Instructions that not every machine has.
+impl Asm<'_, Aarch64> {
+    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b317c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bb17c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b517c00);
+    }
+
+    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bd17c00);
+    }
+
+    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x794003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x784003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78716be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ulds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78c003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78f16be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
+    #[inline(always)]
+    pub fn usts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
+        }
     }
 }

@@ -600,3 +600,245 @@ pub trait Core {
     /// Do nothing.
     fn nop(&mut self);
 }
+
+/// Instructions of the layers above the core. Every machine has these too, if need be as several of the core.
+pub trait Extension: Core {
+    /// Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`.
+    fn bswapus(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`.
+    fn bswapu(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`.
+    fn bswapul(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the bits that are one. Type `u`. Operands `d, s`.
+    fn popcountu(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the bits that are one. Type `ul`. Operands `d, s`.
+    fn popcountul(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`.
+    fn clzu(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`.
+    fn clzul(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`.
+    fn ctzu(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`.
+    fn ctzul(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Square root. Type `f`. Operands `d, s`.
+    fn sqrtf(&mut self, d: Self::Float, s: Self::Float);
+    /// Square root. Type `d`. Operands `d, s`.
+    fn sqrtd(&mut self, d: Self::Float, s: Self::Float);
+    /// Rotate left. Type `u`. Operands `d, s, t`.
+    fn rotlu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Rotate left. Type `u`. Operands `d, s, i`.
+    fn rotlui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
+    /// Rotate left. Type `ul`. Operands `d, s, t`.
+    fn rotlul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Rotate left. Type `ul`. Operands `d, s, i`.
+    fn rotluli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
+    /// Rotate right. Type `u`. Operands `d, s, t`.
+    fn rotru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Rotate right. Type `u`. Operands `d, s, i`.
+    fn rotrui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
+    /// Rotate right. Type `ul`. Operands `d, s, t`.
+    fn rotrul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Rotate right. Type `ul`. Operands `d, s, i`.
+    fn rotruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
+    /// Multiplication, high half. Type `i`. Operands `d, s, t`.
+    fn mulhii(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `u`. Operands `d, s, t`.
+    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `l`. Operands `d, s, t`.
+    fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `ul`. Operands `d, s, t`.
+    fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
+    fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
+    fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
+    fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
+    fn minul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
+    fn minf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
+    fn mind(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
+    fn maxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
+    fn maxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
+    fn maxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
+    fn maxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
+    fn maxf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
+    fn maxd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`.
+    fn crc32cuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`.
+    fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`.
+    fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`.
+    fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`.
+    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`.
+    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`.
+    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
+    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`.
+    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`.
+    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`.
+    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`.
+    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
+    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`.
+    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+    fn addoi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+    fn addoii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label);
+    /// Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+    fn addou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+    fn addoui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label);
+    /// Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+    fn addol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+    fn addoli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label);
+    /// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+    fn addoul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+    fn addouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+    fn suboi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+    fn suboii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+    fn subou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+    fn suboui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+    fn subol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+    fn suboli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+    fn suboul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+    fn subouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+    fn muloi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+    fn muloii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+    fn mulou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+    fn muloui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+    fn mulol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+    fn muloli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+    fn muloul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label);
+    /// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+    fn mulouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label);
+    /// Load from an address that need not be aligned. Type `us`. Operands `d, s, t`.
+    fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `us`. Operands `d, s, i`.
+    fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `s`. Operands `d, s, t`.
+    fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `s`. Operands `d, s, i`.
+    fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, s, t`.
+    fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, s, i`.
+    fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, s, t`.
+    fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, s, i`.
+    fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`.
+    fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`.
+    fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, s, t`.
+    fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, s, i`.
+    fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, s, t`.
+    fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, s, i`.
+    fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `us`. Operands `d, s, t`.
+    fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `us`. Operands `d, s, i`.
+    fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `s`. Operands `d, s, t`.
+    fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `s`. Operands `d, s, i`.
+    fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, s, t`.
+    fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, s, i`.
+    fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, s, t`.
+    fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, s, i`.
+    fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`.
+    fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`.
+    fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, s, t`.
+    fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, s, i`.
+    fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, s, t`.
+    fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, s, i`.
+    fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `us`. Operands `d, s, t`.
+    fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load in the other byte order. Type `us`. Operands `d, s, i`.
+    fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `u`. Operands `d, s, t`.
+    fn bldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load in the other byte order. Type `u`. Operands `d, s, i`.
+    fn bldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `ul`. Operands `d, s, t`.
+    fn bldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Load in the other byte order. Type `ul`. Operands `d, s, i`.
+    fn blduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `us`. Operands `d, s, t`.
+    fn bstus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store in the other byte order. Type `us`. Operands `d, s, i`.
+    fn bstusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `u`. Operands `d, s, t`.
+    fn bstu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store in the other byte order. Type `u`. Operands `d, s, i`.
+    fn bstui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `ul`. Operands `d, s, t`.
+    fn bstul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Store in the other byte order. Type `ul`. Operands `d, s, i`.
+    fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
+    fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`.
+    fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`.
+    fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`.
+    fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`.
+    fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// What is at base plus offset will soon be used. Operands `s, i`.
+    fn prefetch(&mut self, s: Self::Reg, i: i32);
+}

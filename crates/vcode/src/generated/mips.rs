@@ -6,7 +6,7 @@ use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
@@ -3495,5 +3495,2067 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         c.space(4);
         c.cursor.word_big(0x00000000);
+    }
+}
+
+impl Extension for Asm<'_, Mips> {
+    #[inline(always)]
+    fn bswapus(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x7c0000a0);
+        c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0x3e00000) | 0x3000ffff);
+    }
+
+    #[inline(always)]
+    fn bswapu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x1f0000) | 0x7c00c8a0);
+        c.cursor.word_big((d.n & 0xf800) | 0x00390402);
+    }
+
+    #[inline(always)]
+    fn bswapul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x1f0000) | 0x7c00c8a0);
+        c.cursor.word_big((d.n & 0xf800) | 0x00390402);
+    }
+
+    #[inline(always)]
+    fn popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn clzu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x1ff800) | (s.n & 0x3e00000) | 0x70000020);
+    }
+
+    #[inline(always)]
+    fn clzul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x1ff800) | (s.n & 0x3e00000) | 0x70000020);
+    }
+
+    #[inline(always)]
+    fn ctzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subui(lent_a, s, (1) as i64 as u32);
+                c.comu(lent_b, s);
+                c.andu(lent_a, lent_a, lent_b);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn ctzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subui(lent_a, s, (1) as i64 as u32);
+                c.comu(lent_b, s);
+                c.andu(lent_a, lent_a, lent_b);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn sqrtf(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46000004);
+    }
+
+    #[inline(always)]
+    fn sqrtd(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x7c0) | (s.n & 0xf800) | 0x46200004);
+    }
+
+    #[inline(always)]
+    fn rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((t.n & 0x1f0000) | 0x0000c823);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x03200046);
+    }
+
+    #[inline(always)]
+    fn rotlui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        c.cursor.word_big(
+            (d.n & 0xf800) | (s.n & 0x1f0000) | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 6) | 0x00200002,
+        );
+    }
+
+    #[inline(always)]
+    fn rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((t.n & 0x1f0000) | 0x0000c823);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x03200046);
+    }
+
+    #[inline(always)]
+    fn rotluli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = c.unsigned32(i);
+        let i = c.count(i, 32);
+        c.space(4);
+        c.cursor.word_big(
+            (d.n & 0xf800) | (s.n & 0x1f0000) | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 6) | 0x00200002,
+        );
+    }
+
+    #[inline(always)]
+    fn rotru(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000046);
+    }
+
+    #[inline(always)]
+    fn rotrui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        if fits_unsigned(i, 5, 0) {
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00200002);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x00000046);
+    }
+
+    #[inline(always)]
+    fn rotruli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = c.unsigned32(i);
+        let i = c.count(i, 32);
+        c.space(4);
+        if fits_unsigned(i, 5, 0) {
+            c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | ((i as u32 & 0x1f) << 6) | 0x00200002);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn mulhii(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mulhil(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mind(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bled(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxd(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bged(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000b);
+    }
+
+    #[inline(always)]
+    fn movnzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000b);
+    }
+
+    #[inline(always)]
+    fn movnzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000b);
+    }
+
+    #[inline(always)]
+    fn movnzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000b);
+    }
+
+    #[inline(always)]
+    fn movnzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000b);
+    }
+
+    #[inline(always)]
+    fn movzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000a);
+    }
+
+    #[inline(always)]
+    fn movzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000a);
+    }
+
+    #[inline(always)]
+    fn movzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000a);
+    }
+
+    #[inline(always)]
+    fn movzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000a);
+    }
+
+    #[inline(always)]
+    fn movzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000000a);
+    }
+
+    #[inline(always)]
+    fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addi(lent_a, s, t);
+                c.xori(lent_b, s, lent_a);
+                c.xori(lent_c, t, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.addii(lent_a, s, (i) as i64 as i32);
+                c.xori(lent_b, s, lent_a);
+                c.xorii(lent_c, lent_a, (i) as i64 as i32);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addu(lent_a, s, t);
+                c.oru(lent_b, s, t);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, t);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.addu(lent_a, s, lent_e);
+                c.oru(lent_b, s, lent_e);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, lent_e);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addi(lent_a, s, t);
+                c.xori(lent_b, s, lent_a);
+                c.xori(lent_c, t, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
+            let i = c.long32(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.addii(lent_a, s, (i) as i64 as i32);
+                c.xori(lent_b, s, lent_a);
+                c.xorii(lent_c, lent_a, (i) as i64 as i32);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addu(lent_a, s, t);
+                c.oru(lent_b, s, t);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, t);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.addu(lent_a, s, lent_e);
+                c.oru(lent_b, s, lent_e);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, lent_e);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subi(lent_a, s, t);
+                c.xori(lent_b, s, t);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.subii(lent_a, s, (i) as i64 as i32);
+                c.xorii(lent_b, s, (i) as i64 as i32);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subu(lent_a, s, t);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, t);
+                c.oru(lent_b, lent_b, t);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.subu(lent_a, s, lent_e);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, lent_e);
+                c.oru(lent_b, lent_b, lent_e);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subi(lent_a, s, t);
+                c.xori(lent_b, s, t);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
+            let i = c.long32(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.subii(lent_a, s, (i) as i64 as i32);
+                c.xorii(lent_b, s, (i) as i64 as i32);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subu(lent_a, s, t);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, t);
+                c.oru(lent_b, lent_b, t);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn subouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.subu(lent_a, s, lent_e);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, lent_e);
+                c.oru(lent_b, lent_b, lent_e);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(25), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn muloi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhii(lent_a, s, t);
+                c.muli(lent_b, s, t);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.seti(lent_e, (i) as i64 as i32);
+                c.mulhii(lent_a, s, lent_e);
+                c.muli(lent_b, s, lent_e);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiu(lent_a, s, t);
+                c.mulu(lent_b, s, t);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneui(Reg::new(25), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.mulhiu(lent_a, s, lent_e);
+                c.mulu(lent_b, s, lent_e);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneui(Reg::new(25), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhii(lent_a, s, t);
+                c.muli(lent_b, s, t);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
+            let i = c.long32(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.seti(lent_e, (i) as i64 as i32);
+                c.mulhii(lent_a, s, lent_e);
+                c.muli(lent_b, s, lent_e);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneii(Reg::new(25), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn muloul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiu(lent_a, s, t);
+                c.mulu(lent_b, s, t);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneui(Reg::new(25), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn mulouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.mulhiu(lent_a, s, lent_e);
+                c.mulu(lent_b, s, lent_e);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(25), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneui(Reg::new(25), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn uldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.uldusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lduci(lent_a, s, (i) as i64 as i32);
+                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(lent_a, lent_a, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.uldsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldsi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.ldci(lent_a, s, (i) as i64 as i32);
+                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(lent_a, lent_a, (8) as i64 as i32);
+                c.ori(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big(0x8b210000);
+        c.cursor.word_big(0x9b210003);
+        c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+    }
+
+    #[inline(always)]
+    fn uldui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x88190000);
+            c.cursor.word_big((s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x98190000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big(0x8b210000);
+        c.cursor.word_big(0x9b210003);
+        c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+    }
+
+    #[inline(always)]
+    fn uldii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x88190000);
+            c.cursor.word_big((s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x98190000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big(0x8b210000);
+        c.cursor.word_big(0x9b210003);
+        c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+    }
+
+    #[inline(always)]
+    fn ulduli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x88190000);
+            c.cursor.word_big((s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x98190000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big(0x8b210000);
+        c.cursor.word_big(0x9b210003);
+        c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+    }
+
+    #[inline(always)]
+    fn uldli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x88190000);
+            c.cursor.word_big((s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x98190000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big(0x8b210000);
+        c.cursor.word_big(0x9b210003);
+        c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+    }
+
+    #[inline(always)]
+    fn uldpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x88190000);
+            c.cursor.word_big((s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x98190000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.rshui(lent_a, d, (8) as i64 as u32);
+                c.stuci(lent_a, s, (i) as i64 as i32);
+                c.stuci(d, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ustus(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustsi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ustusi(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+    }
+
+    #[inline(always)]
+    fn ustui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8000000);
+            c.cursor.word_big(
+                (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xb8000000,
+            );
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+    }
+
+    #[inline(always)]
+    fn ustii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8000000);
+            c.cursor.word_big(
+                (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xb8000000,
+            );
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+    }
+
+    #[inline(always)]
+    fn ustuli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8000000);
+            c.cursor.word_big(
+                (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xb8000000,
+            );
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+    }
+
+    #[inline(always)]
+    fn ustli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8000000);
+            c.cursor.word_big(
+                (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xb8000000,
+            );
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+    }
+
+    #[inline(always)]
+    fn ustpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8000000);
+            c.cursor.word_big(
+                (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xb8000000,
+            );
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn bldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldus(d, s, t);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldusi(d, s, (i) as i64 as i32);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn blduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapus(lent_a, d);
+                c.stus(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapus(lent_a, d);
+                c.stusi(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapu(lent_a, d);
+                c.stu(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapu(lent_a, d);
+                c.stui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapu(lent_a, d);
+                c.stu(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstuli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapu(lent_a, d);
+                c.stui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn casi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x0000000f);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xc0190000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x17200004);
+        c.cursor.word_big((t.n & 0x3e00000) | 0x00000825);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xe0010000);
+        c.cursor.word_big(0x1020fffb);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn casu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x0000000f);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xc0190000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x17200004);
+        c.cursor.word_big((t.n & 0x3e00000) | 0x00000825);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xe0010000);
+        c.cursor.word_big(0x1020fffb);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn casl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x0000000f);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xc0190000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x17200004);
+        c.cursor.word_big((t.n & 0x3e00000) | 0x00000825);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xe0010000);
+        c.cursor.word_big(0x1020fffb);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn casul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x0000000f);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xc0190000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x17200004);
+        c.cursor.word_big((t.n & 0x3e00000) | 0x00000825);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xe0010000);
+        c.cursor.word_big(0x1020fffb);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn casp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x0000000f);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xc0190000);
+        c.cursor.word_big((d.n & 0x1f0000) | 0x17200004);
+        c.cursor.word_big((t.n & 0x3e00000) | 0x00000825);
+        c.cursor.word_big((s.n & 0x3e00000) | 0xe0010000);
+        c.cursor.word_big(0x1020fffb);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(4);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xcc000000);
+        } else {
+            c.cursor.word_big(0x00000000);
+        }
+    }
+}
+
+/// Instructions that not every machine has.
+impl Asm<'_, Mips> {
+    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        let i = c.long32(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = c.unsigned32(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
     }
 }

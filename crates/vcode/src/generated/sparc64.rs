@@ -6,7 +6,7 @@ use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
@@ -3543,5 +3543,2020 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.space(4);
         c.cursor.word_big(0x01000000);
+    }
+}
+
+impl Extension for Asm<'_, Sparc64> {
+    #[inline(always)]
+    fn bswapus(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (8) as i64 as u32);
+                c.andui(lent_a, lent_a, (255) as i64 as u32);
+                c.andui(lent_b, s, (255) as i64 as u32);
+                c.lshui(lent_b, lent_b, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn bswapu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshui(lent_a, s, (24) as i64 as u32);
+                c.rshui(lent_b, s, (24) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, s, (8) as i64 as u32);
+                c.andui(lent_b, lent_b, (65280) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.andui(lent_b, s, (65280) as i64 as u32);
+                c.lshui(lent_b, lent_b, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn bswapul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.cvul2u(lent_a, s);
+                c.rshuli(lent_b, s, (32) as i64 as u64);
+                c.cvul2u(lent_b, lent_b);
+                c.bswapu(lent_a, lent_a);
+                c.bswapu(lent_b, lent_b);
+                c.cvu2ul(lent_a, lent_a);
+                c.cvu2ul(lent_b, lent_b);
+                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn clzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.oru(lent_a, lent_a, s);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (8) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (16) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.comu(lent_a, lent_a);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn clzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.orul(lent_a, lent_a, s);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.comul(lent_a, lent_a);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn ctzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subui(lent_a, s, (1) as i64 as u32);
+                c.comu(lent_b, s);
+                c.andu(lent_a, lent_a, lent_b);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn ctzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subuli(lent_a, s, (1) as i64 as u64);
+                c.comul(lent_b, s);
+                c.andul(lent_a, lent_a, lent_b);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn sqrtf(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00520);
+    }
+
+    #[inline(always)]
+    fn sqrtd(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a00540);
+    }
+
+    #[inline(always)]
+    fn rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setu(lent_a, (32) as i64 as u32);
+                c.subu(lent_a, lent_a, t);
+                c.andui(lent_a, lent_a, (31) as i64 as u32);
+                c.rshu(lent_a, s, lent_a);
+                c.lshu(lent_b, s, t);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn rotlui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            if i == 0_i64 {
+                c.movu(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.lshui(lent_b, s, (i) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setul(lent_a, (64) as i64 as u64);
+                c.subul(lent_a, lent_a, t);
+                c.anduli(lent_a, lent_a, (63) as i64 as u64);
+                c.rshul(lent_a, s, lent_a);
+                c.lshul(lent_b, s, t);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn rotluli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            let i = c.count(i, 64);
+            if i == 0_i64 {
+                c.movul(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.lshuli(lent_b, s, (i) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn rotru(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setu(lent_a, (32) as i64 as u32);
+                c.subu(lent_a, lent_a, t);
+                c.andui(lent_a, lent_a, (31) as i64 as u32);
+                c.lshu(lent_a, s, lent_a);
+                c.rshu(lent_b, s, t);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn rotrui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            if i == 0_i64 {
+                c.movu(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.rshui(lent_b, s, (i) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setul(lent_a, (64) as i64 as u64);
+                c.subul(lent_a, lent_a, t);
+                c.anduli(lent_a, lent_a, (63) as i64 as u64);
+                c.lshul(lent_a, s, lent_a);
+                c.rshul(lent_b, s, t);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn rotruli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            let i = c.count(i, 64);
+            if i == 0_i64 {
+                c.movul(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.rshuli(lent_b, s, (i) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn mulhii(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.cvi2l(lent_a, s);
+                c.cvi2l(lent_b, t);
+                c.mull(lent_a, lent_a, lent_b);
+                c.rshli(lent_a, lent_a, (32) as i64);
+                c.cvl2i(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.cvu2ul(lent_a, s);
+                c.cvu2ul(lent_b, t);
+                c.mulul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_a, lent_a, (32) as i64 as u64);
+                c.cvul2u(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mulhil(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiul(lent_a, s, t);
+                c.rshli(lent_b, s, (63) as i64);
+                c.andl(lent_b, lent_b, t);
+                c.subl(lent_a, lent_a, lent_b);
+                c.rshli(lent_b, t, (63) as i64);
+                c.andl(lent_b, lent_b, s);
+                c.subl(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b, lent_e, lent_f, lent_g] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, s, (32) as i64 as u64);
+                c.lshuli(lent_e, s, (32) as i64 as u64);
+                c.rshuli(lent_e, lent_e, (32) as i64 as u64);
+                c.rshuli(lent_b, t, (32) as i64 as u64);
+                c.lshuli(lent_f, t, (32) as i64 as u64);
+                c.rshuli(lent_f, lent_f, (32) as i64 as u64);
+                c.mulul(lent_g, lent_e, lent_f);
+                c.rshuli(lent_g, lent_g, (32) as i64 as u64);
+                c.mulul(lent_f, lent_a, lent_f);
+                c.addul(lent_f, lent_f, lent_g);
+                c.mulul(lent_e, lent_e, lent_b);
+                c.lshuli(lent_g, lent_f, (32) as i64 as u64);
+                c.rshuli(lent_g, lent_g, (32) as i64 as u64);
+                c.addul(lent_e, lent_e, lent_g);
+                c.rshuli(lent_f, lent_f, (32) as i64 as u64);
+                c.rshuli(lent_e, lent_e, (32) as i64 as u64);
+                c.mulul(lent_a, lent_a, lent_b);
+                c.addul(lent_a, lent_a, lent_f);
+                c.addul(d, lent_a, lent_e);
+                c.give_back([lent_a, lent_b, lent_e, lent_f, lent_g]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mind(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bled(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxd(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Float, s: Float, t: Float) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bged(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, t, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.cvul2u(lent_b, t);
+                c.crc32cu(lent_b, s, lent_b);
+                c.crc32cu(d, lent_b, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                c.beqii(s, (0) as i64 as i32, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                c.bequi(s, (0) as i64 as u32, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81781400);
+    }
+
+    #[inline(always)]
+    fn movnzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81781400);
+    }
+
+    #[inline(always)]
+    fn movnzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81781400);
+    }
+
+    #[inline(always)]
+    fn movzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                c.bneii(s, (0) as i64 as i32, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                c.bneui(s, (0) as i64 as u32, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81780400);
+    }
+
+    #[inline(always)]
+    fn movzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81780400);
+    }
+
+    #[inline(always)]
+    fn movzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (t.n & 0x1f) | 0x81780400);
+    }
+
+    #[inline(always)]
+    fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addi(lent_a, s, t);
+                c.xori(lent_b, s, lent_a);
+                c.xori(lent_c, t, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.addii(lent_a, s, (i) as i64 as i32);
+                c.xori(lent_b, s, lent_a);
+                c.xorii(lent_c, lent_a, (i) as i64 as i32);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addu(lent_a, s, t);
+                c.oru(lent_b, s, t);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, t);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.addu(lent_a, s, lent_e);
+                c.oru(lent_b, s, lent_e);
+                c.comu(lent_c, lent_a);
+                c.andu(lent_b, lent_b, lent_c);
+                c.andu(lent_c, s, lent_e);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addl(lent_a, s, t);
+                c.xorl(lent_b, s, lent_a);
+                c.xorl(lent_c, t, lent_a);
+                c.andl(lent_b, lent_b, lent_c);
+                c.movl(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.addli(lent_a, s, (i) as i64);
+                c.xorl(lent_b, s, lent_a);
+                c.xorli(lent_c, lent_a, (i) as i64);
+                c.andl(lent_b, lent_b, lent_c);
+                c.movl(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.addul(lent_a, s, t);
+                c.orul(lent_b, s, t);
+                c.comul(lent_c, lent_a);
+                c.andul(lent_b, lent_b, lent_c);
+                c.andul(lent_c, s, t);
+                c.orul(lent_b, lent_b, lent_c);
+                c.movul(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn addouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = i as i64;
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setul(lent_e, (i) as i64 as u64);
+                c.addul(lent_a, s, lent_e);
+                c.orul(lent_b, s, lent_e);
+                c.comul(lent_c, lent_a);
+                c.andul(lent_b, lent_b, lent_c);
+                c.andul(lent_c, s, lent_e);
+                c.orul(lent_b, lent_b, lent_c);
+                c.movul(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subi(lent_a, s, t);
+                c.xori(lent_b, s, t);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.subii(lent_a, s, (i) as i64 as i32);
+                c.xorii(lent_b, s, (i) as i64 as i32);
+                c.xori(lent_c, s, lent_a);
+                c.andi(lent_b, lent_b, lent_c);
+                c.movi(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subu(lent_a, s, t);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, t);
+                c.oru(lent_b, lent_b, t);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.subu(lent_a, s, lent_e);
+                c.comu(lent_b, s);
+                c.andu(lent_c, lent_b, lent_e);
+                c.oru(lent_b, lent_b, lent_e);
+                c.andu(lent_b, lent_b, lent_a);
+                c.oru(lent_b, lent_b, lent_c);
+                c.movu(d, lent_a);
+                c.movi(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subl(lent_a, s, t);
+                c.xorl(lent_b, s, t);
+                c.xorl(lent_c, s, lent_a);
+                c.andl(lent_b, lent_b, lent_c);
+                c.movl(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
+                c.subli(lent_a, s, (i) as i64);
+                c.xorli(lent_b, s, (i) as i64);
+                c.xorl(lent_c, s, lent_a);
+                c.andl(lent_b, lent_b, lent_c);
+                c.movl(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.subul(lent_a, s, t);
+                c.comul(lent_b, s);
+                c.andul(lent_c, lent_b, t);
+                c.orul(lent_b, lent_b, t);
+                c.andul(lent_b, lent_b, lent_a);
+                c.orul(lent_b, lent_b, lent_c);
+                c.movul(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn subouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = i as i64;
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setul(lent_e, (i) as i64 as u64);
+                c.subul(lent_a, s, lent_e);
+                c.comul(lent_b, s);
+                c.andul(lent_c, lent_b, lent_e);
+                c.orul(lent_b, lent_b, lent_e);
+                c.andul(lent_b, lent_b, lent_a);
+                c.orul(lent_b, lent_b, lent_c);
+                c.movul(d, lent_a);
+                c.movl(Reg::new(1), lent_b);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bltli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn muloi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhii(lent_a, s, t);
+                c.muli(lent_b, s, t);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.seti(lent_e, (i) as i64 as i32);
+                c.mulhii(lent_a, s, lent_e);
+                c.muli(lent_b, s, lent_e);
+                c.rshii(lent_c, lent_b, (31) as i64 as i32);
+                c.xori(lent_a, lent_a, lent_c);
+                c.movi(d, lent_b);
+                c.movi(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneii(Reg::new(1), (0) as i64 as i32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiu(lent_a, s, t);
+                c.mulu(lent_b, s, t);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneui(Reg::new(1), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.mulhiu(lent_a, s, lent_e);
+                c.mulu(lent_b, s, lent_e);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneui(Reg::new(1), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.mulhil(lent_a, s, t);
+                c.mull(lent_b, s, t);
+                c.rshli(lent_c, lent_b, (63) as i64);
+                c.xorl(lent_a, lent_a, lent_c);
+                c.movl(d, lent_b);
+                c.movl(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+                c.bneli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.setl(lent_e, (i) as i64);
+                c.mulhil(lent_a, s, lent_e);
+                c.mull(lent_b, s, lent_e);
+                c.rshli(lent_c, lent_b, (63) as i64);
+                c.xorl(lent_a, lent_a, lent_c);
+                c.movl(d, lent_b);
+                c.movl(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                c.bneli(Reg::new(1), (0) as i64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn muloul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiul(lent_a, s, t);
+                c.mulul(lent_b, s, t);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneuli(Reg::new(1), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn mulouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = i as i64;
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setul(lent_e, (i) as i64 as u64);
+                c.mulhiul(lent_a, s, lent_e);
+                c.mulul(lent_b, s, lent_e);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(1), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneuli(Reg::new(1), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn uldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.uldusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lduci(lent_a, s, (i) as i64 as i32);
+                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(lent_a, lent_a, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.uldsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldsi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.ldci(lent_a, s, (i) as i64 as i32);
+                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(lent_a, lent_a, (8) as i64 as i32);
+                c.ori(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.uldui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
+                c.lduci(lent_a, s, (i) as i64 as i32);
+                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lduci(lent_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.lduci(lent_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.lshui(lent_a, lent_a, (24) as i64 as u32);
+                c.lshui(lent_b, lent_b, (16) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.lshui(lent_c, lent_c, (8) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_c);
+                c.oru(d, lent_a, lent_e);
+                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.uldu(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.uldui(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.ulduli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ulduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.uldui(lent_a, s, (i) as i64 as i32);
+                c.uldui(lent_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.cvu2ul(lent_a, lent_a);
+                c.cvu2ul(lent_b, lent_b);
+                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.uldul(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ulduli(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.uldul(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn uldpi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ulduli(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.rshui(lent_a, d, (8) as i64 as u32);
+                c.stuci(lent_a, s, (i) as i64 as i32);
+                c.stuci(d, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ustus(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustsi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ustusi(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.ustui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.stuci(d, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.rshui(lent_a, d, (8) as i64 as u32);
+                c.stuci(lent_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.rshui(lent_a, d, (16) as i64 as u32);
+                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.rshui(lent_a, d, (24) as i64 as u32);
+                c.stuci(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ustu(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ustui(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.ustuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustuli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.cvul2u(lent_a, d);
+                c.ustui(lent_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.rshuli(lent_a, d, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.ustui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ustul(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ustuli(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ustul(d, s, t);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn ustpi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ustuli(d, s, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldus(d, s, t);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldusi(d, s, (i) as i64 as i32);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldul(d, s, t);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn blduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.lduli(d, s, (i) as i64 as i32);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapus(lent_a, d);
+                c.stus(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapus(lent_a, d);
+                c.stusi(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapu(lent_a, d);
+                c.stu(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapu(lent_a, d);
+                c.stui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapul(lent_a, d);
+                c.stul(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstuli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapul(lent_a, d);
+                c.stuli(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn casi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3e01000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn casu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3e01000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn casl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3f01000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn casul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3f01000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn casp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3f01000);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(4);
+        if fits_signed(i, 13, 0) {
+            c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1682000);
+        } else {
+            c.cursor.word_big(0x01000000);
+        }
     }
 }

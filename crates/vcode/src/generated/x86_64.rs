@@ -6,7 +6,7 @@ use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
 
 /// A register for integers and pointers.
@@ -4332,5 +4332,2226 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         c.space(1);
         c.cursor.bytes(0x90, 1);
+    }
+}
+
+impl Extension for Asm<'_, X86_64> {
+    #[inline(always)]
+    fn bswapus(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
+        c.cursor.bytes(0x8c0c14066 | spread(Reg::new(11).b, 1, 3), 5);
+        c.cursor.bytes(0xc0b70f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn bswapu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+        c.cursor.bytes(0xc80f40 | u64::from(d.b), 3);
+    }
+
+    #[inline(always)]
+    fn bswapul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+        c.cursor.bytes(0xc80f48 | u64::from(d.b), 3);
+    }
+
+    #[inline(always)]
+    fn popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn clzu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(24);
+        c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
+        c.cursor.bytes(0xc00348 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0x1c08348 | u64::from(Reg::new(11).b), 4);
+        c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | Reg::new(11).b, 0, 3), 4);
+        c.cursor.bytes(0xd8f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0x20c08340 | u64::from(Reg::new(11).b), 4);
+        c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn clzul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(24);
+        c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
+        c.cursor.bytes(0x7850f, 6);
+        c.cursor.bytes(0x7fc0c748 | u64::from(Reg::new(11).b), 7);
+        c.cursor.bytes(0x3ff08348 | u64::from(Reg::new(11).b), 4);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn ctzu(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
+        c.cursor.bytes(0x20e8ba0f48 | spread(Reg::new(11).b, 0, 3), 5);
+        c.cursor.bytes(0xc0bc0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn ctzul(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(20);
+        c.cursor.bytes(0xc0bc0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
+        c.cursor.bytes(0x7850f, 6);
+        c.cursor.bytes(0x40c0c748 | u64::from(Reg::new(11).b), 7);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn sqrtf(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(5);
+        c.cursor.bytes(0xc0510f40f3 | spread(d.r | s.b, 1, 4), 5);
+    }
+
+    #[inline(always)]
+    fn sqrtd(&mut self, d: Float, s: Float) {
+        let c = self;
+        c.space(5);
+        c.cursor.bytes(0xc0510f40f2 | spread(d.r | s.b, 1, 4), 5);
+    }
+
+    #[inline(always)]
+    fn rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b && t.b == Reg::new(1).b && d.b != Reg::new(1).b {
+            c.cursor.bytes(0xc0d340 | u64::from(d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc0d340 | u64::from(Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn rotlui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(7);
+        if d.b == s.b && fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc0c140 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else if fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0c140 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b && t.b == Reg::new(1).b && d.b != Reg::new(1).b {
+            c.cursor.bytes(0xc0d348 | u64::from(d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc0d348 | u64::from(Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn rotluli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(7);
+        if d.b == s.b && fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc0c148 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else if fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0c148 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn rotru(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b && t.b == Reg::new(1).b && d.b != Reg::new(1).b {
+            c.cursor.bytes(0xc8d340 | u64::from(d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc8d340 | u64::from(Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn rotrui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(7);
+        if d.b == s.b && fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc8c140 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else if fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc8c140 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b && t.b == Reg::new(1).b && d.b != Reg::new(1).b {
+            c.cursor.bytes(0xc8d348 | u64::from(d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc8d348 | u64::from(Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(1).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn rotruli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(7);
+        if d.b == s.b && fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc8c148 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else if fits_unsigned(i, 8, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc8c148 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn mulhii(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(23);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(23);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mulhil(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(23);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(23);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.blel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bleul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.blef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.blef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mind(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bled(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bled(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bgel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bgeul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxf(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bgef(t, s, label_l);
+                c.movf(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movf(d, s);
+                c.bgef(s, t, label_l);
+                c.movf(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxd(&mut self, d: Float, s: Float, t: Float) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
+            if d.b == t.b {
+                let label_l = c.label();
+                c.bged(t, s, label_l);
+                c.movd(d, s);
+                c.bind(label_l);
+            } else if d.b == s.b {
+                let label_l = c.label();
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movd(d, s);
+                c.bged(s, t, label_l);
+                c.movd(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, t, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.cvul2u(lent_b, t);
+                c.crc32cu(lent_b, s, lent_b);
+                c.crc32cu(d, lent_b, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn movnzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08540 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0450f40 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movnzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08540 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0450f40 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movnzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0450f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movnzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0450f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movnzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0450f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movzi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08540 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0440f40 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movzu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08540 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0440f40 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movzl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0440f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movzul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0440f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn movzp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(7);
+        c.cursor.bytes(0xc08548 | u64::from(s.r | s.b), 3);
+        c.cursor.bytes(0xc0440f48 | spread(d.r | t.b, 0, 3), 4);
+    }
+
+    #[inline(always)]
+    fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(12);
+        if d.b == s.b {
+            c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addoii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(22);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(12);
+        if d.b == s.b {
+            c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addoui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(22);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(12);
+        if d.b == s.b {
+            c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        let c = self;
+        c.space(22);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(12);
+        if d.b == s.b {
+            c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn addouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        let c = self;
+        let i = i as i64;
+        c.space(22);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b {
+            c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn suboii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(25);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+                c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b {
+            c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn suboui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(25);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+                c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b {
+            c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        let c = self;
+        c.space(25);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+                c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(15);
+        if d.b == s.b {
+            c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn subouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        let c = self;
+        let i = i as i64;
+        c.space(25);
+        if d.b == s.b && fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
+                c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x820f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn muloi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(13);
+        if d.b == s.b {
+            c.cursor.bytes(0xc0af0f40 | spread(d.r | t.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc0af0f40 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0af0f40 | spread(d.r | t.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn muloii(&mut self, d: Reg, s: Reg, i: i32, b: Label) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(23);
+        if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc06940 | u64::from(d.r | s.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc0af0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc0af0f40 | spread(d.r | s.b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc0af0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn mulou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiu(lent_a, s, t);
+                c.mulu(lent_b, s, t);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(11), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneui(Reg::new(11), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn muloui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u32, b: Label) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setu(lent_e, (i) as i64 as u32);
+                c.mulhiu(lent_a, s, lent_e);
+                c.mulu(lent_b, s, lent_e);
+                c.movu(d, lent_b);
+                c.movu(Reg::new(11), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneui(Reg::new(11), (0) as i64 as u32, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn mulol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        let c = self;
+        c.space(13);
+        if d.b == s.b {
+            c.cursor.bytes(0xc0af0f48 | spread(d.r | t.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc0af0f48 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0af0f48 | spread(d.r | t.b, 0, 3), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        }
+    }
+
+    #[inline(always)]
+    fn muloli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
+        let c = self;
+        c.space(23);
+        if fits_signed(i, 32, 0) {
+            c.cursor.bytes(0xc06948 | u64::from(d.r | s.b) | ((i as u64 & 0xffffffff) << 24), 7);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            if d.b == s.b {
+                c.cursor.bytes(0xc0af0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else if d.b == Reg::new(11).b {
+                c.cursor.bytes(0xc0af0f48 | spread(d.r | s.b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            } else {
+                c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+                c.cursor.bytes(0xc0af0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0x800f, 6);
+                c.refer(c.cursor.back(4), 0, b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn muloul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg, b: Label) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.mulhiul(lent_a, s, t);
+                c.mulul(lent_b, s, t);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(11), lent_a);
+                c.give_back([lent_a, lent_b]);
+                c.bneuli(Reg::new(11), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, b));
+    }
+
+    #[inline(always)]
+    fn mulouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u64, b: Label) {
+            let i = i as i64;
+            {
+                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
+                c.setul(lent_e, (i) as i64 as u64);
+                c.mulhiul(lent_a, s, lent_e);
+                c.mulul(lent_b, s, lent_e);
+                c.movul(d, lent_b);
+                c.movul(Reg::new(11), lent_a);
+                c.give_back([lent_a, lent_b, lent_e]);
+                c.bneuli(Reg::new(11), (0) as i64 as u64, b);
+            }
+        }
+        self.aside(|c| write(c, d, s, i, b));
+    }
+
+    #[inline(always)]
+    fn uldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.index(0xb70f40, 0, 3, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0xb70f40, 0, 3, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldsi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0xbf0f40, 0, 3, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ulduli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn uldpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(6);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustsi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustui(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustuli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustli(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(5);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+    }
+
+    #[inline(always)]
+    fn ustpi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+        }
+    }
+
+    #[inline(always)]
+    fn bldus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldus(d, s, t);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldusi(d, s, (i) as i64 as i32);
+                c.bswapus(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldul(d, s, t);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn blduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.lduli(d, s, (i) as i64 as i32);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapus(lent_a, d);
+                c.stus(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapus(lent_a, d);
+                c.stusi(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapu(lent_a, d);
+                c.stu(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapu(lent_a, d);
+                c.stui(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.bswapul(lent_a, d);
+                c.stul(lent_a, s, t);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn bstuli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.bswapul(lent_a, d);
+                c.stuli(lent_a, s, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn casi(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        if d.b == Reg::new(0).b {
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, s.b, 0);
+        } else if s.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, d.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else if t.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, d.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn casu(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        if d.b == Reg::new(0).b {
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, s.b, 0);
+        } else if s.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, d.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else if t.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, d.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f40f0, 1, 4, t.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn casl(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        if d.b == Reg::new(0).b {
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+        } else if s.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, d.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else if t.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, d.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn casul(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        if d.b == Reg::new(0).b {
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+        } else if s.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, d.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else if t.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, d.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn casp(&mut self, d: Reg, s: Reg, t: Reg) {
+        let c = self;
+        c.space(16);
+        if d.b == Reg::new(0).b {
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+        } else if s.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, d.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else if t.b == Reg::new(0).b {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, d.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        } else {
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+            c.cursor.offset(0xb10f48f0, 1, 4, t.r, s.b, 0);
+            c.cursor.bytes(0xc08748 | u64::from(Reg::new(0).r | d.b), 3);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.offset(0x8180f40, 0, 3, 0, s.b, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+}
+
+/// Instructions that not every machine has.
+impl Asm<'_, X86_64> {
+    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ulds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
+    #[inline(always)]
+    pub fn usts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
+    #[inline(always)]
+    pub fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
+    }
+
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
+    #[inline(always)]
+    pub fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+        }
     }
 }

@@ -4,17 +4,17 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use quaject_vcode::{Asm, Core, Kind, Machine, Param, Region, Register, Workspace};
+use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Register, Workspace};
 
-use crate::harness::{Family, Operands, Tools, Type, compiler, scratch_folder};
-use crate::instructions::{INSTRUCTIONS, emit};
+use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
+use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
 
 const LENGTH: usize = 1 << 20;
 const ADDRESS: usize = 0x2000_0000;
 
 /// One call of an emitter in C.
 fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
-    let instruction = &INSTRUCTIONS[index];
+    let instruction = INSTRUCTIONS.iter().chain(EXTENSIONS).nth(index).expect("the index is below the length");
     let (ty, float) = (instruction.ty, instruction.ty.is_float());
     let int = |register: M::Reg| format!("qjv_reg({})", register.number());
     let real = |register: M::Float| format!("qjv_reg({})", register.number());
@@ -30,11 +30,14 @@ fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
         Type::D => format!("real64(UINT64_C(0x{i:x}))"),
         Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => format!("{}", i as i32),
     };
-    let second = if instruction.immediate { immediate.clone() } else { t };
+    let second = if instruction.immediate { immediate.clone() } else { t.clone() };
     let (base, index_register) = (int(o.s), int(o.t));
     let offset = if instruction.immediate { format!("{}", i as i32) } else { index_register };
     let arguments = match instruction.family {
         Family::Binary | Family::Shift => format!(", {d}, {s}, {second}"),
+        Family::Select | Family::Exchange => format!(", {d}, {s}, {t}"),
+        Family::Checked => format!(", {d}, {s}, {second}, label"),
+        Family::Hint => format!(", {base}, {}", i as i32),
         Family::Unary => format!(", {d}, {s}"),
         Family::Convert => format!(", {d}, {}", of(o.s, o.fs, instruction.source.is_float())),
         Family::Set => format!(", {d}, {immediate}"),
@@ -52,12 +55,12 @@ fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
 /// Writes every instruction a few times in both languages and compares the bytes.
 pub fn compare<M: Machine>(tools: &Tools)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     const IMMEDIATES: [i64; 12] =
         [0, 1, -1, 7, 127, -128, 2047, -2049, 4096, 65535, -0x1234_5678, 0x1234_5678_9abc_def0];
     let mut region = vec![0_u8; LENGTH];
-    let mut workspace = Workspace::<M, 64, 4096, 64>::with_room();
+    let mut workspace = Workspace::<M, 1024, 4096, 64>::with_room();
     let mut params = [Param::NONE];
     let place = Region::from(&mut region[..]).executed_at(ADDRESS);
     let mut asm = Asm::begin(place, &mut workspace, "%p", &mut params, Kind::Calls).expect("there is room");
@@ -65,7 +68,7 @@ where
     let mut calls = String::new();
     let (ints, floats) = (M::INT.temp, M::FLOAT.temp);
     let mut turn = 0;
-    for (index, instruction) in INSTRUCTIONS.iter().enumerate() {
+    for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate() {
         for _ in 0..4 {
             turn += 1;
             let int = |which: usize| M::Reg::from_number(ints[(turn * 7 + which) % ints.len()]);
@@ -90,7 +93,7 @@ where
                 ft: float(turn % 3),
                 immediate,
             };
-            emit(&mut asm, index, &operands, label);
+            emit_any(&mut asm, index, &operands, label);
             calls.push_str(&call::<M>(index, &operands));
         }
     }
@@ -100,7 +103,7 @@ where
     let rust = &region[code.offset..code.offset + code.length];
 
     let mut program = String::from(
-        "#define QJV_MOST_FIXUPS 4096\n#include <quaject/vcode.h>\n#include <stdio.h>\n\
+        "#define QJV_MOST_FIXUPS 4096\n#define QJV_MOST_LABELS 1024\n#include <quaject/vcode.h>\n#include <stdio.h>\n\
          static float real32(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }\n\
          static double real64(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }\n",
     );

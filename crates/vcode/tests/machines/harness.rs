@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quaject_vcode::{Asm, Core, Kind, Machine, Param, Region, Register, Workspace};
+use quaject_vcode::{Asm, Core, Extension, Kind, Label, Machine, Param, Region, Register, Workspace};
 
-use crate::instructions::{INSTRUCTIONS, emit};
+use crate::instructions::{EXTENSIONS, INSTRUCTIONS, emit, emit_extension};
 use crate::interpreter;
 
 /// The operands of an instruction, as in the specifications.
@@ -25,6 +25,10 @@ pub enum Family {
     Label,
     Register,
     Nullary,
+    Select,
+    Checked,
+    Exchange,
+    Hint,
 }
 
 /// A type of the instruction set.
@@ -198,13 +202,19 @@ impl<'t> Batch<'t> {
     /// choices of operands each.
     pub fn add_instructions<M: Machine>(&mut self, rounds: usize)
     where
-        for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
     {
         // Destination, first, second: which of three registers.
         const PATTERNS: [[usize; 3]; 5] = [[0, 1, 2], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0]];
-        for (index, instruction) in INSTRUCTIONS.iter().enumerate() {
+        for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate() {
             for pattern in PATTERNS {
-                if matches!(instruction.family, Family::Load | Family::Store) && pattern[1] == pattern[2] {
+                // Base and index differ, and so do remainder and data, which are of different types.
+                let apart = matches!(instruction.family, Family::Load | Family::Store) || instruction.op == "crc32c";
+                if apart && pattern[1] == pattern[2] {
+                    continue;
+                }
+                // The three of an exchange are different registers.
+                if instruction.family == Family::Exchange && pattern != [0, 1, 2] {
                     continue;
                 }
                 let value_is_base = pattern[0] == pattern[1] || pattern[0] == pattern[2];
@@ -297,22 +307,49 @@ impl<'t> Batch<'t> {
 
     fn add_instruction<M: Machine>(&mut self, index: usize, instruction: &'static Instruction, pattern: [usize; 3])
     where
-        for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
     {
-        let (ty, source) = (instruction.ty, instruction.source);
+        let ty = instruction.ty;
+        // A remainder is an unsigned, whatever the data.
+        let source = if instruction.op == "crc32c" { Type::U } else { instruction.source };
         let bits = ty.bits(self.long);
-        if matches!(instruction.family, Family::Label | Family::Register) {
-            return; // tested with functions: they need a place to go to
+        match instruction.family {
+            // Tested with functions: they need a place to go to.
+            Family::Label | Family::Register => return,
+            Family::Exchange => return self.add_exchange::<M>(index, instruction),
+            Family::Hint
+            | Family::Binary
+            | Family::Shift
+            | Family::Unary
+            | Family::Set
+            | Family::Convert
+            | Family::Load
+            | Family::Store
+            | Family::Return
+            | Family::Branch
+            | Family::Nullary
+            | Family::Select
+            | Family::Checked => {}
         }
         // Choose operands until the instruction is defined on them.
         let (mut left, mut right, mut immediate) = (0, 0, 0);
         let mut defined = None;
+        // What is in the destination before a selection; whether a checked instruction overflows.
+        let (mut previous, mut overflow) = (0, false);
         for _ in 0..100 {
             left = self.value(source);
             right = self.value(ty);
+            if instruction.family == Family::Select && self.random().is_multiple_of(3) {
+                left = 0;
+            }
             if pattern[1] == pattern[2] {
                 right = left;
             }
+            previous = match pattern {
+                [d, s, _] if d == s => left,
+                [d, _, t] if d == t => right,
+                _ => self.value(ty),
+            };
             immediate = self.immediate(ty.held());
             if instruction.family == Family::Shift {
                 immediate = (self.random() % u64::from(bits)) as i64;
@@ -326,8 +363,17 @@ impl<'t> Batch<'t> {
             let second = if instruction.immediate { immediate as u64 } else { right };
             defined = match instruction.family {
                 Family::Binary | Family::Shift if ty.is_float() => {
-                    Some(interpreter::binary_float(instruction.op, ty, left, right))
+                    interpreter::extended_float(instruction.op, ty, left, right)
                 }
+                Family::Binary if instruction.op == "crc32c" => Some(interpreter::crc32c(left, right, bits)),
+                Family::Select => Some(if (left == 0) == (instruction.op == "movz") { right } else { previous }),
+                Family::Checked => {
+                    let (value, overflows) = interpreter::checked(instruction.op, ty, bits, left, second);
+                    overflow = overflows;
+                    Some(value)
+                }
+                Family::Hint => Some(0),
+                Family::Exchange => None,
                 Family::Binary | Family::Shift => interpreter::binary(instruction.op, ty, bits, left, second),
                 Family::Unary => Some(interpreter::unary(instruction.op, ty, bits, left)),
                 Family::Convert => interpreter::convert(source, source.bits(self.long), ty, bits, left),
@@ -345,6 +391,8 @@ impl<'t> Batch<'t> {
             }
         }
         let Some(result) = defined else { return };
+        let unaligned = matches!(instruction.op, "uld" | "ust");
+        let misaligned = if unaligned { self.random() as usize % 8 } else { 0 };
 
         // Choose registers. The base of the test's memory is in the first callee-saved one.
         let pool: Vec<u8> = M::INT.temp.to_vec();
@@ -385,7 +433,7 @@ impl<'t> Batch<'t> {
         }
         let held = source.held();
         if memory_access {
-            let data = i64::from(slot(SLOT_DATA));
+            let data = i64::from(slot(SLOT_DATA)) + misaligned as i64;
             let displacement = if instruction.immediate { operands.immediate } else { immediate >> 40 };
             asm.addpi(operands.s, base, (data - displacement) as u64 & self.pointer_mask());
             if !instruction.immediate {
@@ -396,14 +444,23 @@ impl<'t> Batch<'t> {
             }
         } else {
             load(&mut asm, held, operands.s, operands.fs, base, SLOT_S);
-            let two = matches!(instruction.family, Family::Binary | Family::Shift | Family::Branch);
+            if instruction.family == Family::Hint {
+                asm.movp(operands.s, base);
+            }
+            if instruction.family == Family::Select && pattern[0] != pattern[1] && pattern[0] != pattern[2] {
+                load(&mut asm, ty, operands.d, operands.fd, base, SLOT_DATA);
+            }
+            let two = matches!(
+                instruction.family,
+                Family::Binary | Family::Shift | Family::Branch | Family::Select | Family::Checked
+            );
             if two && !instruction.immediate && pattern[1] != pattern[2] {
                 load(&mut asm, ty, operands.t, operands.ft, base, SLOT_T);
             }
         }
         let taken = asm.label();
         let done = asm.label();
-        emit(&mut asm, index, &operands, taken);
+        emit_any(&mut asm, index, &operands, taken);
         match instruction.family {
             Family::Branch => {
                 let flag = bystanders[0];
@@ -415,18 +472,40 @@ impl<'t> Batch<'t> {
                 asm.stii(flag, base, slot(SLOT_RESULT));
                 asm.seti(flag, 0x5a00);
             }
-            Family::Store | Family::Return | Family::Nullary => {}
+            Family::Checked => {
+                // Whether it overflowed goes where the first operand would be looked at afterwards.
+                let flag = bystanders[0];
+                asm.seti(flag, 0);
+                asm.j(done);
+                asm.bind(taken);
+                asm.seti(flag, 1);
+                asm.bind(done);
+                asm.stii(flag, base, slot(SLOT_DATA));
+                asm.seti(flag, 0x5a00);
+                store(&mut asm, ty.held(), operands.d, operands.fd, base, SLOT_RESULT);
+            }
+            Family::Store | Family::Return | Family::Nullary | Family::Hint => {}
+            Family::Binary if instruction.op == "crc32c" => {
+                store(&mut asm, Type::U, operands.d, operands.fd, base, SLOT_RESULT);
+            }
             _ => store(&mut asm, ty.held(), operands.d, operands.fd, base, SLOT_RESULT),
         }
         let mut expected = Vec::new();
         let mut expect = |slot: usize, bits: u32, value: u64, ty: Type, what: &'static str| {
-            expected.push(Expected { offset: HEADER_BYTES + 8 * slot, bits, value, ty, what });
+            let misaligned = if slot == SLOT_DATA { misaligned } else { 0 };
+            expected.push(Expected { offset: HEADER_BYTES + 8 * slot + misaligned, bits, value, ty, what });
         };
         let mut returns = 0;
         let held_bits = ty.held().bits(self.long);
         match instruction.family {
             Family::Branch => expect(SLOT_RESULT, 32, result, Type::I, "taken"),
+            Family::Store if instruction.op == "bst" => {
+                expect(SLOT_DATA, bits, result.swap_bytes() >> (64 - bits), ty, "memory");
+            }
             Family::Store => expect(SLOT_DATA, bits, result << (64 - bits) >> (64 - bits), ty, "memory"),
+            Family::Load if instruction.op == "bld" => {
+                expect(SLOT_RESULT, held_bits, result.swap_bytes() >> (64 - bits), ty, "result");
+            }
             Family::Load => expect(SLOT_RESULT, held_bits, interpreter::load(ty, bits, result), ty, "result"),
             Family::Return if ty == Type::V => {}
             Family::Return => {
@@ -445,7 +524,12 @@ impl<'t> Batch<'t> {
                     what: "returned value",
                 });
             }
-            Family::Nullary => {}
+            Family::Nullary | Family::Hint => {}
+            Family::Checked => {
+                expect(SLOT_DATA, 32, u64::from(overflow), Type::I, "overflow");
+                expect(SLOT_RESULT, held_bits, result, ty, "result");
+            }
+            Family::Binary if instruction.op == "crc32c" => expect(SLOT_RESULT, 32, result, Type::I, "result"),
             _ => expect(SLOT_RESULT, held_bits, result, ty, "result"),
         }
         if instruction.family != Family::Return {
@@ -461,7 +545,13 @@ impl<'t> Batch<'t> {
             }
             let reads_source = matches!(
                 instruction.family,
-                Family::Binary | Family::Shift | Family::Unary | Family::Convert | Family::Branch
+                Family::Binary
+                    | Family::Shift
+                    | Family::Unary
+                    | Family::Convert
+                    | Family::Branch
+                    | Family::Select
+                    | Family::Checked
             );
             let writes = instruction.family != Family::Branch;
             let same_file = source.is_float() == ty.is_float();
@@ -475,12 +565,15 @@ impl<'t> Batch<'t> {
                     what: "first operand afterwards",
                 });
             }
-            let reads_second = matches!(instruction.family, Family::Binary | Family::Shift | Family::Branch);
+            let reads_second = matches!(
+                instruction.family,
+                Family::Binary | Family::Shift | Family::Branch | Family::Select | Family::Checked
+            );
             if reads_second && !instruction.immediate && !(writes && pattern[0] == pattern[2]) {
                 store(&mut asm, ty, operands.t, operands.ft, base, SLOT_T_AFTER);
                 expected.push(Expected {
                     offset: HEADER_BYTES + 8 * SLOT_T_AFTER,
-                    bits,
+                    bits: ty.held().bits(self.long),
                     value: right,
                     ty,
                     what: "second operand afterwards",
@@ -493,10 +586,14 @@ impl<'t> Batch<'t> {
         let source_slot = if instruction.family == Family::Load { SLOT_DATA } else { SLOT_S };
         let source_bits = if instruction.family == Family::Store { held.bits(self.long) } else { data_bits };
         if source_bits > 0 {
-            self.put(&mut memory, HEADER_BYTES + 8 * source_slot, source_bits, left);
+            let misaligned = if source_slot == SLOT_DATA { misaligned } else { 0 };
+            self.put(&mut memory, HEADER_BYTES + 8 * source_slot + misaligned, source_bits, left);
         }
         if bits > 0 && source_slot != SLOT_DATA {
-            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_T, bits, right);
+            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_T, ty.held().bits(self.long), right);
+        }
+        if instruction.family == Family::Select {
+            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_DATA, bits, previous);
         }
         let name = format!(
             "{} {}: d={:?} s={:?} t={:?} left={left:#x} right={right:#x} immediate={:#x}",
@@ -509,6 +606,63 @@ impl<'t> Batch<'t> {
         );
         let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
         self.finish(name, &region, code, returns, memory, expected);
+    }
+
+    /// A compare-and-exchange that succeeds or fails.
+    fn add_exchange<M: Machine>(&mut self, index: usize, instruction: &'static Instruction)
+    where
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+    {
+        let (ty, bits) = (instruction.ty, instruction.ty.bits(self.long));
+        let (there, new) = (self.value(ty), self.value(ty));
+        let expected = if self.random().is_multiple_of(2) { there } else { self.value(ty) };
+        let pool = M::INT.temp;
+        let first = self.random() as usize;
+        let int = |which: usize| M::Reg::from_number(pool[(first + which) % pool.len()]);
+        let operands = Operands {
+            d: int(0),
+            s: int(1),
+            t: int(2),
+            fd: M::FLOAT_RESULT,
+            fs: M::FLOAT_RESULT,
+            ft: M::FLOAT_RESULT,
+            immediate: 0,
+        };
+        let mut region = vec![0_u8; 4096];
+        let mut workspace = Workspace::<M>::new();
+        let mut params = [Param::NONE];
+        let at = CODE_ADDRESS + self.code.len();
+        let region_ref = Region::from(&mut region[..]).executed_at(at);
+        let mut asm = Asm::<M>::begin(region_ref, &mut workspace, "%p", &mut params, Kind::Leaf)
+            .expect("the region is large enough");
+        let base = M::Reg::from_number(M::INT.saved[0]);
+        asm.claim(base).expect("the first callee-saved register is free");
+        asm.movp(base, params[0].reg());
+        load(&mut asm, ty, operands.d, operands.fd, base, SLOT_S);
+        load(&mut asm, ty, operands.t, operands.ft, base, SLOT_T);
+        asm.addpi(operands.s, base, 8 * SLOT_DATA as u64);
+        let label = asm.label();
+        asm.bind(label);
+        emit_any(&mut asm, index, &operands, label);
+        store(&mut asm, ty, operands.d, operands.fd, base, SLOT_RESULT);
+        store(&mut asm, ty, operands.t, operands.ft, base, SLOT_T_AFTER);
+        asm.retv();
+        let mut memory = [0_u8; TEST_BYTES];
+        let mut wanted = Vec::new();
+        for (slot, value) in [(SLOT_S, expected), (SLOT_T, new), (SLOT_DATA, there)] {
+            self.put(&mut memory, HEADER_BYTES + 8 * slot, bits, value);
+        }
+        let left = if expected == there { new } else { there };
+        for (slot, value, what) in [
+            (SLOT_RESULT, there, "what was there"),
+            (SLOT_DATA, left, "what is there"),
+            (SLOT_T_AFTER, new, "the new value afterwards"),
+        ] {
+            wanted.push(Expected { offset: HEADER_BYTES + 8 * slot, bits, value, ty, what });
+        }
+        let name = format!("{} {}: {:?} {:?} {:?}", M::NAME, instruction.name, operands.d, operands.s, operands.t);
+        let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.finish(name, &region, code, 0, memory, wanted);
     }
 
     fn pointer_mask(&self) -> u64 {
@@ -755,6 +909,14 @@ impl<'t> Batch<'t> {
     }
 }
 
+/// Emits the instruction with this index in the list of the core, or after it in that of the extensions.
+pub fn emit_any<A: Extension>(asm: &mut A, index: usize, operands: &Operands<A::Reg, A::Float>, label: Label) {
+    match index.checked_sub(INSTRUCTIONS.len()) {
+        None => emit(asm, index, operands, label),
+        Some(index) => emit_extension(asm, index, operands, label),
+    }
+}
+
 fn load<A: Core>(asm: &mut A, ty: Type, r: A::Reg, f: A::Float, base: A::Reg, index: usize) {
     match ty {
         Type::F => asm.ldfi(f, base, slot(index)),
@@ -865,6 +1027,7 @@ fn disassemble(tools: &Tools, path: &Path) -> Vec<String> {
             .trim()
             .trim_start_matches("rex.W ")
             .trim_start_matches("rex ")
+            .replace("lock rex ", "lock ")
             .replace(" 0x0(", " (")
             .replace(",0x0(", ",(");
         lines.push((address, insn.to_string()));

@@ -32,11 +32,63 @@ pub fn binary(op: &str, ty: Type, bits: u32, left: u64, right: u64) -> Option<u6
         "or" => x | y,
         "xor" => x ^ y,
         "lsh" => x << count?,
+        "rotl" => x << count? | x.checked_shr(bits - count? as u32).unwrap_or(0),
+        "rotr" => x >> count? | x.checked_shl(bits - count? as u32).unwrap_or(0),
+        "mulhi" if is_signed => ((i128::from(a) * i128::from(b)) >> bits) as u64,
+        "mulhi" => ((u128::from(x) * u128::from(y)) >> bits) as u64,
+        "min" if is_signed => a.min(b) as u64,
+        "min" => x.min(y),
+        "max" if is_signed => a.max(b) as u64,
+        "max" => x.max(y),
         "rsh" if is_signed => (a >> count?) as u64,
         "rsh" => x >> count?,
         other => unreachable!("no binary operation `{other}`"),
     };
     Some(unsigned(value, bits))
+}
+
+/// A step of CRC-32C, bit by bit.
+pub fn crc32c(remainder: u64, data: u64, bits: u32) -> u64 {
+    let step = |crc: u64, bit: u32| {
+        let odd = (crc ^ data >> bit) & 1;
+        crc >> 1 ^ if odd == 1 { 0x82f6_3b78 } else { 0 }
+    };
+    (0..bits).fold(remainder & 0xffff_ffff, step)
+}
+
+/// Result of a checked instruction, and whether it overflows.
+pub fn checked(op: &str, ty: Type, bits: u32, left: u64, right: u64) -> (u64, bool) {
+    let is_signed = matches!(ty, Type::I | Type::L);
+    let wide = |value: u64| {
+        if is_signed { i128::from(signed(value, bits)) } else { i128::from(unsigned(value, bits)) }
+    };
+    let (a, b) = (wide(left), wide(right));
+    // 64-bit unsigned products need all 128 bits.
+    let result = match op {
+        "addo" => Some(a + b),
+        "subo" => Some(a - b),
+        "mulo" => a.checked_mul(b),
+        other => unreachable!("no checked operation `{other}`"),
+    };
+    let low = match op {
+        "mulo" => unsigned(left.wrapping_mul(right), bits),
+        _ => unsigned(result.expect("sums are small") as u64, bits),
+    };
+    (low, result != Some(wide(low)))
+}
+
+/// Result of a binary instruction on floats or doubles; `None` where it is undefined.
+pub fn extended_float(op: &str, ty: Type, left: u64, right: u64) -> Option<u64> {
+    let (a, b) = match ty {
+        Type::F => (f64::from(f32::from_bits(left as u32)), f64::from(f32::from_bits(right as u32))),
+        _ => (f64::from_bits(left), f64::from_bits(right)),
+    };
+    match op {
+        "min" | "max" if a.is_nan() || b.is_nan() || a == 0.0 && b == 0.0 => None,
+        "min" => Some(if a < b { left } else { right }),
+        "max" => Some(if a > b { left } else { right }),
+        _ => Some(binary_float(op, ty, left, right)),
+    }
 }
 
 /// Result of a binary instruction on floats or doubles.
@@ -70,6 +122,12 @@ pub fn unary(op: &str, ty: Type, bits: u32, value: u64) -> u64 {
         ("neg", Type::D) => value ^ 1 << 63,
         ("neg", _) => value.wrapping_neg(),
         ("com", _) => !value,
+        ("bswap", _) => unsigned(value, bits).swap_bytes() >> (64 - bits),
+        ("popcount", _) => u64::from(unsigned(value, bits).count_ones()),
+        ("clz", _) => u64::from(unsigned(value, bits).leading_zeros() - (64 - bits)),
+        ("ctz", _) => u64::from(unsigned(value, bits).trailing_zeros().min(bits)),
+        ("sqrt", Type::F) => u64::from(f32::from_bits(value as u32).sqrt().to_bits()),
+        ("sqrt", _) => f64::from_bits(value).sqrt().to_bits(),
         ("not", _) => u64::from(unsigned(value, bits) == 0),
         (other, _) => unreachable!("no unary operation `{other}`"),
     };

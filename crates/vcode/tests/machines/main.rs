@@ -10,7 +10,7 @@ mod layers;
 mod programs;
 
 use harness::{Batch, Tools, available};
-use quaject_vcode::{Asm, Core, Machine, decode};
+use quaject_vcode::{Asm, Core, Extension, Machine, decode};
 
 const X86_64: Tools = Tools {
     prefix: "",
@@ -79,7 +79,7 @@ fn rounds() -> usize {
 
 fn matrix<M: Machine>(tools: &Tools)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     if !available(tools) {
         return;

@@ -130,9 +130,16 @@ impl Program {
                     steps.push(Step::Branch { index, s, t, immediate, over });
                     continue;
                 }
-                Family::Load | Family::Store | Family::Return | Family::Label | Family::Register | Family::Nullary => {
-                    continue;
-                }
+                Family::Load
+                | Family::Store
+                | Family::Return
+                | Family::Label
+                | Family::Register
+                | Family::Nullary
+                | Family::Select
+                | Family::Checked
+                | Family::Exchange
+                | Family::Hint => continue,
             }
             steps.push(Step::Plain { index, d, s, t, immediate });
         }

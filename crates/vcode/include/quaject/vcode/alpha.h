@@ -3338,6 +3338,209 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
     c->ip = qjv_word(c->ip, 0x47ff041fu);
 }
 
+/* Square root. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_sqrtf(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x53e0b160u);
+}
+
+/* Square root. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_sqrtd(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x53e0b560u);
+}
+
+/* Multiplication, high half. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c00041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x4b641780u);
+}
+
+/* Multiplication, high half. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 28);
+    c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4c1c041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x4b641780u);
+}
+
+/* Multiplication, high half. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+    c->ip = qjv_word(c->ip, (t.n & 0x3e00000) | 0x4801f63cu);
+    c->ip = qjv_word(c->ip, 0x4f7c041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x4b641780u);
+}
+
+/* Multiplication, high half. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+    c->ip = qjv_word(c->ip, 0x4b81f63cu);
+    c->ip = qjv_word(c->ip, 0x4f7c041bu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x4b641780u);
+}
+
+/* Multiplication, high half. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhiul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000600u);
+}
+
+/* Multiplication, high half. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0600u);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x440004c0u);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x440004c0u);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x440004c0u);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x440004c0u);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x440004c0u);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000480u);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000480u);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000480u);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000480u);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x44000480u);
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xab600000u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x436005bcu);
+    c->ip = qjv_word(c->ip, 0xe7800003u);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041cu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xbb800000u);
+    c->ip = qjv_word(c->ip, 0xe79ffffau);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xab600000u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x436005bcu);
+    c->ip = qjv_word(c->ip, 0xe7800003u);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041cu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xbb800000u);
+    c->ip = qjv_word(c->ip, 0xe79ffffau);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaf600000u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x436005bcu);
+    c->ip = qjv_word(c->ip, 0xe7800003u);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041cu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xbf800000u);
+    c->ip = qjv_word(c->ip, 0xe79ffffau);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaf600000u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x436005bcu);
+    c->ip = qjv_word(c->ip, 0xe7800003u);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041cu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xbf800000u);
+    c->ip = qjv_word(c->ip, 0xe79ffffau);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaf600000u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x436005bcu);
+    c->ip = qjv_word(c->ip, 0xe7800003u);
+    c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | (t.n & 0x3e00000) | 0x4400041cu);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xbf800000u);
+    c->ip = qjv_word(c->ip, 0xe79ffffau);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x477b0400u);
+    c->ip = qjv_word(c->ip, 0x60004000u);
+}
+
+/* What is at base plus offset will soon be used. Operands `s, i`. */
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 4);
+    if (qjv_fits_signed(i, 16, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa3e00000u);
+    } else {
+        c->ip = qjv_word(c->ip, 0x47ff041fu);
+    }
+}
+
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
@@ -3371,6 +3574,2516 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x43dc0400u);
     }
+}
+
+QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+
+QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
+QJV_OUTLINE void qjv_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshui(c, lent_a, s, (uint32_t)(8));
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(255));
+        qjv_andui(c, lent_b, s, (uint32_t)(255));
+        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_bswapus_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
+QJV_OUTLINE void qjv_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_lshui(c, lent_a, s, (uint32_t)(24));
+        qjv_rshui(c, lent_b, s, (uint32_t)(24));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, s, (uint32_t)(8));
+        qjv_andui(c, lent_b, lent_b, (uint32_t)(65280));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_andui(c, lent_b, s, (uint32_t)(65280));
+        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_bswapu_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
+QJV_OUTLINE void qjv_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_cvul2u(c, lent_a, s);
+        qjv_rshuli(c, lent_b, s, (unsigned long)(32));
+        qjv_cvul2u(c, lent_b, lent_b);
+        qjv_bswapu(c, lent_a, lent_a);
+        qjv_bswapu(c, lent_b, lent_b);
+        qjv_cvu2ul(c, lent_a, lent_a);
+        qjv_cvu2ul(c, lent_b, lent_b);
+        qjv_lshuli(c, lent_a, lent_a, (unsigned long)(32));
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_bswapul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshui(c, lent_a, s, (uint32_t)(1));
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
+        qjv_subu(c, lent_a, s, lent_a);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
+        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
+        qjv_addu(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
+        qjv_addu(c, lent_a, lent_a, lent_b);
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
+        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, lent_a, (uint32_t)(24));
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_popcountu_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
+QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
+        qjv_subul(c, lent_a, s, lent_a);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
+        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_addul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
+        qjv_addul(c, lent_a, lent_a, lent_b);
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
+        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
+        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_popcountul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshui(c, lent_a, s, (uint32_t)(1));
+        qjv_oru(c, lent_a, lent_a, s);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(8));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(16));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_comu(c, lent_a, lent_a);
+        qjv_popcountu(c, d, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_clzu_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
+        qjv_orul(c, lent_a, lent_a, s);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
+        qjv_orul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
+        qjv_orul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(8));
+        qjv_orul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(16));
+        qjv_orul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(32));
+        qjv_orul(c, lent_a, lent_a, lent_b);
+        qjv_comul(c, lent_a, lent_a);
+        qjv_popcountul(c, d, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_clzul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_OUTLINE void qjv_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_subui(c, lent_a, s, (uint32_t)(1));
+        qjv_comu(c, lent_b, s);
+        qjv_andu(c, lent_a, lent_a, lent_b);
+        qjv_popcountu(c, d, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_ctzu_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_subuli(c, lent_a, s, (unsigned long)(1));
+        qjv_comul(c, lent_b, s);
+        qjv_andul(c, lent_a, lent_a, lent_b);
+        qjv_popcountul(c, d, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_ctzul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Rotate left. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_setu(c, lent_a, (uint32_t)(32));
+        qjv_subu(c, lent_a, lent_a, t);
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
+        qjv_rshu(c, lent_a, s, lent_a);
+        qjv_lshu(c, lent_b, s, t);
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_rotlu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Rotate left. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    (void)i;
+    {
+    if (i == 0) {
+        qjv_movu(c, d, s);
+    } else {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_lshui(c, lent_b, s, (uint32_t)(i));
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_rotlui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Rotate left. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_setul(c, lent_a, (unsigned long)(64));
+        qjv_subul(c, lent_a, lent_a, t);
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
+        qjv_rshul(c, lent_a, s, lent_a);
+        qjv_lshul(c, lent_b, s, t);
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_rotlul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Rotate left. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    (void)i;
+    {
+    if (i == 0) {
+        qjv_movul(c, d, s);
+    } else {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_lshuli(c, lent_b, s, (unsigned long)(i));
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_rotluli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Rotate right. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_setu(c, lent_a, (uint32_t)(32));
+        qjv_subu(c, lent_a, lent_a, t);
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
+        qjv_lshu(c, lent_a, s, lent_a);
+        qjv_rshu(c, lent_b, s, t);
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_rotru_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Rotate right. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    (void)i;
+    {
+    if (i == 0) {
+        qjv_movu(c, d, s);
+    } else {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_lshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_rshui(c, lent_b, s, (uint32_t)(i));
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_rotrui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Rotate right. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_setul(c, lent_a, (unsigned long)(64));
+        qjv_subul(c, lent_a, lent_a, t);
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
+        qjv_lshul(c, lent_a, s, lent_a);
+        qjv_rshul(c, lent_b, s, t);
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_rotrul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Rotate right. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    (void)i;
+    {
+    if (i == 0) {
+        qjv_movul(c, d, s);
+    } else {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_lshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_rshuli(c, lent_b, s, (unsigned long)(i));
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_rotruli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Multiplication, high half. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_mulhil_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_mulhiul(c, lent_a, s, t);
+        qjv_rshli(c, lent_b, s, (long)(63));
+        qjv_andl(c, lent_b, lent_b, t);
+        qjv_subl(c, lent_a, lent_a, lent_b);
+        qjv_rshli(c, lent_b, t, (long)(63));
+        qjv_andl(c, lent_b, lent_b, s);
+        qjv_subl(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_mulhil_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blei(c, t, s, label_l);
+        qjv_movi(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movi(c, d, s);
+        qjv_blei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_mini_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bleu(c, t, s, label_l);
+        qjv_movu(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bleu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movu(c, d, s);
+        qjv_bleu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blel(c, t, s, label_l);
+        qjv_movl(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movl(c, d, s);
+        qjv_blel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bleul(c, t, s, label_l);
+        qjv_movul(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bleul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movul(c, d, s);
+        qjv_bleul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blef(c, t, s, label_l);
+        qjv_movf(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_blef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movf(c, d, s);
+        qjv_blef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minf_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bled(c, t, s, label_l);
+        qjv_movd(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bled(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movd(c, d, s);
+        qjv_bled(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_mind_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgei(c, t, s, label_l);
+        qjv_movi(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movi(c, d, s);
+        qjv_bgei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxi_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeu(c, t, s, label_l);
+        qjv_movu(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movu(c, d, s);
+        qjv_bgeu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgel(c, t, s, label_l);
+        qjv_movl(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movl(c, d, s);
+        qjv_bgel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeul(c, t, s, label_l);
+        qjv_movul(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movul(c, d, s);
+        qjv_bgeul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgef(c, t, s, label_l);
+        qjv_movf(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bgef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movf(c, d, s);
+        qjv_bgef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxf_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.n == t.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bged(c, t, s, label_l);
+        qjv_movd(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.n == s.n) {
+        v_label label_l = qjv_label(c);
+        qjv_bged(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movd(c, d, s);
+        qjv_bged(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxd_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_andui(c, lent_a, t, (uint32_t)(255));
+        qjv_xoru(c, lent_a, lent_a, s);
+        qjv_setu(c, lent_b, (uint32_t)(8));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cuc_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_andui(c, lent_a, t, (uint32_t)(65535));
+        qjv_xoru(c, lent_a, lent_a, s);
+        qjv_setu(c, lent_b, (uint32_t)(16));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_xoru(c, lent_a, t, s);
+        qjv_setu(c, lent_b, (uint32_t)(32));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, lent_a, lent_a);
+        qjv_cvul2u(c, lent_b, t);
+        qjv_crc32cu(c, lent_b, s, lent_b);
+        qjv_crc32cu(c, d, lent_b, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addi(c, lent_a, s, t);
+        qjv_xori(c, lent_b, s, lent_a);
+        qjv_xori(c, lent_c, t, lent_a);
+        qjv_andi(c, lent_b, lent_b, lent_c);
+        qjv_movi(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addoi_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addii(c, lent_a, s, (int32_t)(i));
+        qjv_xori(c, lent_b, s, lent_a);
+        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
+        qjv_andi(c, lent_b, lent_b, lent_c);
+        qjv_movi(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addoii_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addu(c, lent_a, s, t);
+        qjv_oru(c, lent_b, s, t);
+        qjv_comu(c, lent_c, lent_a);
+        qjv_andu(c, lent_b, lent_b, lent_c);
+        qjv_andu(c, lent_c, s, t);
+        qjv_oru(c, lent_b, lent_b, lent_c);
+        qjv_movu(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addou_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_setu(c, lent_e, (uint32_t)(i));
+        qjv_addu(c, lent_a, s, lent_e);
+        qjv_oru(c, lent_b, s, lent_e);
+        qjv_comu(c, lent_c, lent_a);
+        qjv_andu(c, lent_b, lent_b, lent_c);
+        qjv_andu(c, lent_c, s, lent_e);
+        qjv_oru(c, lent_b, lent_b, lent_c);
+        qjv_movu(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 4);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addoui_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addl(c, lent_a, s, t);
+        qjv_xorl(c, lent_b, s, lent_a);
+        qjv_xorl(c, lent_c, t, lent_a);
+        qjv_andl(c, lent_b, lent_b, lent_c);
+        qjv_movl(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addol_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addli(c, lent_a, s, (long)(i));
+        qjv_xorl(c, lent_b, s, lent_a);
+        qjv_xorli(c, lent_c, lent_a, (long)(i));
+        qjv_andl(c, lent_b, lent_b, lent_c);
+        qjv_movl(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addoli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_addul(c, lent_a, s, t);
+        qjv_orul(c, lent_b, s, t);
+        qjv_comul(c, lent_c, lent_a);
+        qjv_andul(c, lent_b, lent_b, lent_c);
+        qjv_andul(c, lent_c, s, t);
+        qjv_orul(c, lent_b, lent_b, lent_c);
+        qjv_movul(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addoul_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_setul(c, lent_e, (unsigned long)(i));
+        qjv_addul(c, lent_a, s, lent_e);
+        qjv_orul(c, lent_b, s, lent_e);
+        qjv_comul(c, lent_c, lent_a);
+        qjv_andul(c, lent_b, lent_b, lent_c);
+        qjv_andul(c, lent_c, s, lent_e);
+        qjv_orul(c, lent_b, lent_b, lent_c);
+        qjv_movul(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 4);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_addouli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subi(c, lent_a, s, t);
+        qjv_xori(c, lent_b, s, t);
+        qjv_xori(c, lent_c, s, lent_a);
+        qjv_andi(c, lent_b, lent_b, lent_c);
+        qjv_movi(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_suboi_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subii(c, lent_a, s, (int32_t)(i));
+        qjv_xorii(c, lent_b, s, (int32_t)(i));
+        qjv_xori(c, lent_c, s, lent_a);
+        qjv_andi(c, lent_b, lent_b, lent_c);
+        qjv_movi(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_suboii_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subu(c, lent_a, s, t);
+        qjv_comu(c, lent_b, s);
+        qjv_andu(c, lent_c, lent_b, t);
+        qjv_oru(c, lent_b, lent_b, t);
+        qjv_andu(c, lent_b, lent_b, lent_a);
+        qjv_oru(c, lent_b, lent_b, lent_c);
+        qjv_movu(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_subou_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_setu(c, lent_e, (uint32_t)(i));
+        qjv_subu(c, lent_a, s, lent_e);
+        qjv_comu(c, lent_b, s);
+        qjv_andu(c, lent_c, lent_b, lent_e);
+        qjv_oru(c, lent_b, lent_b, lent_e);
+        qjv_andu(c, lent_b, lent_b, lent_a);
+        qjv_oru(c, lent_b, lent_b, lent_c);
+        qjv_movu(c, d, lent_a);
+        qjv_movi(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 4);
+        qjv_bltii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_suboui_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subl(c, lent_a, s, t);
+        qjv_xorl(c, lent_b, s, t);
+        qjv_xorl(c, lent_c, s, lent_a);
+        qjv_andl(c, lent_b, lent_b, lent_c);
+        qjv_movl(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_subol_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subli(c, lent_a, s, (long)(i));
+        qjv_xorli(c, lent_b, s, (long)(i));
+        qjv_xorl(c, lent_c, s, lent_a);
+        qjv_andl(c, lent_b, lent_b, lent_c);
+        qjv_movl(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_suboli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_subul(c, lent_a, s, t);
+        qjv_comul(c, lent_b, s);
+        qjv_andul(c, lent_c, lent_b, t);
+        qjv_orul(c, lent_b, lent_b, t);
+        qjv_andul(c, lent_b, lent_b, lent_a);
+        qjv_orul(c, lent_b, lent_b, lent_c);
+        qjv_movul(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 3);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_suboul_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_setul(c, lent_e, (unsigned long)(i));
+        qjv_subul(c, lent_a, s, lent_e);
+        qjv_comul(c, lent_b, s);
+        qjv_andul(c, lent_c, lent_b, lent_e);
+        qjv_orul(c, lent_b, lent_b, lent_e);
+        qjv_andul(c, lent_b, lent_b, lent_a);
+        qjv_orul(c, lent_b, lent_b, lent_c);
+        qjv_movul(c, d, lent_a);
+        qjv_movl(c, qjv_reg(27), lent_b);
+        qjv_give_back(c, lent, 4);
+        qjv_bltli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_subouli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_mulhii(c, lent_a, s, t);
+        qjv_muli(c, lent_b, s, t);
+        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
+        qjv_xori(c, lent_a, lent_a, lent_c);
+        qjv_movi(c, d, lent_b);
+        qjv_movi(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloi_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_seti(c, lent_e, (int32_t)(i));
+        qjv_mulhii(c, lent_a, s, lent_e);
+        qjv_muli(c, lent_b, s, lent_e);
+        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
+        qjv_xori(c, lent_a, lent_a, lent_c);
+        qjv_movi(c, d, lent_b);
+        qjv_movi(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 4);
+        qjv_bneii(c, qjv_reg(27), (int32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloii_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_mulhiu(c, lent_a, s, t);
+        qjv_mulu(c, lent_b, s, t);
+        qjv_movu(c, d, lent_b);
+        qjv_movu(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 2);
+        qjv_bneui(c, qjv_reg(27), (uint32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_mulou_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
+        qjv_setu(c, lent_e, (uint32_t)(i));
+        qjv_mulhiu(c, lent_a, s, lent_e);
+        qjv_mulu(c, lent_b, s, lent_e);
+        qjv_movu(c, d, lent_b);
+        qjv_movu(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneui(c, qjv_reg(27), (uint32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloui_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_mulhil(c, lent_a, s, t);
+        qjv_mull(c, lent_b, s, t);
+        qjv_rshli(c, lent_c, lent_b, (long)(63));
+        qjv_xorl(c, lent_a, lent_a, lent_c);
+        qjv_movl(c, d, lent_b);
+        qjv_movl(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_mulol_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_setl(c, lent_e, (long)(i));
+        qjv_mulhil(c, lent_a, s, lent_e);
+        qjv_mull(c, lent_b, s, lent_e);
+        qjv_rshli(c, lent_c, lent_b, (long)(63));
+        qjv_xorl(c, lent_a, lent_a, lent_c);
+        qjv_movl(c, d, lent_b);
+        qjv_movl(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 4);
+        qjv_bneli(c, qjv_reg(27), (long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_mulhiul(c, lent_a, s, t);
+        qjv_mulul(c, lent_b, s, t);
+        qjv_movul(c, d, lent_b);
+        qjv_movul(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 2);
+        qjv_bneuli(c, qjv_reg(27), (unsigned long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloul_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
+        qjv_setul(c, lent_e, (unsigned long)(i));
+        qjv_mulhiul(c, lent_a, s, lent_e);
+        qjv_mulul(c, lent_b, s, lent_e);
+        qjv_movul(c, d, lent_b);
+        qjv_movul(c, qjv_reg(27), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneuli(c, qjv_reg(27), (unsigned long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_mulouli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_uldusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_lduci(c, lent_a, s, (int32_t)(i));
+        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
+        qjv_oru(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_uldsi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ulds_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_lduci(c, lent_a, s, (int32_t)(i));
+        qjv_ldci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshii(c, lent_b, lent_b, (int32_t)(8));
+        qjv_ori(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_uldui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
+        qjv_lduci(c, lent_a, s, (int32_t)(i));
+        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lduci(c, lent_c, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_lduci(c, lent_e, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
+        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
+        qjv_oru(c, lent_a, lent_a, lent_b);
+        qjv_lshui(c, lent_c, lent_c, (uint32_t)(16));
+        qjv_oru(c, lent_a, lent_a, lent_c);
+        qjv_lshui(c, lent_e, lent_e, (uint32_t)(24));
+        qjv_oru(c, d, lent_a, lent_e);
+        qjv_give_back(c, lent, 4);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_uldu(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldi_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_uldui(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_ulduli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ulduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_uldui(c, lent_a, s, (int32_t)(i));
+        qjv_uldui(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_cvu2ul(c, lent_a, lent_a);
+        qjv_cvu2ul(c, lent_b, lent_b);
+        qjv_lshuli(c, lent_b, lent_b, (unsigned long)(32));
+        qjv_orul(c, d, lent_a, lent_b);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ulduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_uldul(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ulduli(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_uldul(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_uldp_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ulduli(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_uldpi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ustus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_ustusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ustus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_stuci(c, d, s, (int32_t)(i));
+        qjv_rshui(c, lent_a, d, (uint32_t)(8));
+        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ustus(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_usts_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ustusi(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ustu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_ustui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ustu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_stuci(c, d, s, (int32_t)(i));
+        qjv_rshui(c, lent_a, d, (uint32_t)(8));
+        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_rshui(c, lent_a, d, (uint32_t)(16));
+        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_rshui(c, lent_a, d, (uint32_t)(24));
+        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ustu(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_usti_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ustui(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ustul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_ustuli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ustul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_cvul2u(c, lent_a, d);
+        qjv_ustui(c, lent_a, s, (int32_t)(i));
+        qjv_rshuli(c, lent_a, d, (unsigned long)(32));
+        qjv_cvul2u(c, lent_a, lent_a);
+        qjv_ustui(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ustul(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ustl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ustuli(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ustul(c, d, s, t);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_ustp_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ustuli(c, d, s, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ustpi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldus(c, d, s, t);
+        qjv_bswapus(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ldusi(c, d, s, (int32_t)(i));
+        qjv_bswapus(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bldusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldu(c, d, s, t);
+        qjv_bswapu(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ldui(c, d, s, (int32_t)(i));
+        qjv_bswapu(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bldui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldul(c, d, s, t);
+        qjv_bswapul(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_lduli(c, d, s, (int32_t)(i));
+        qjv_bswapul(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_blduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapus(c, lent_a, d);
+        qjv_stus(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapus(c, lent_a, d);
+        qjv_stusi(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapu(c, lent_a, d);
+        qjv_stu(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapu(c, lent_a, d);
+        qjv_stui(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapul(c, lent_a, d);
+        qjv_stul(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapul(c, lent_a, d);
+        qjv_stuli(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
 }
 
 /* The names of the paper. */
@@ -3669,5 +6382,127 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 #define v_jal(label) qjv_jal(&v_self, label)
 #define v_jalr(s) qjv_jalr(&v_self, s)
 #define v_nop() qjv_nop(&v_self)
+#define v_bswapus(d, s) qjv_bswapus(&v_self, d, s)
+#define v_bswapu(d, s) qjv_bswapu(&v_self, d, s)
+#define v_bswapul(d, s) qjv_bswapul(&v_self, d, s)
+#define v_popcountu(d, s) qjv_popcountu(&v_self, d, s)
+#define v_popcountul(d, s) qjv_popcountul(&v_self, d, s)
+#define v_clzu(d, s) qjv_clzu(&v_self, d, s)
+#define v_clzul(d, s) qjv_clzul(&v_self, d, s)
+#define v_ctzu(d, s) qjv_ctzu(&v_self, d, s)
+#define v_ctzul(d, s) qjv_ctzul(&v_self, d, s)
+#define v_sqrtf(d, s) qjv_sqrtf(&v_self, d, s)
+#define v_sqrtd(d, s) qjv_sqrtd(&v_self, d, s)
+#define v_rotlu(d, s, t) qjv_rotlu(&v_self, d, s, t)
+#define v_rotlui(d, s, value) qjv_rotlui(&v_self, d, s, value)
+#define v_rotlul(d, s, t) qjv_rotlul(&v_self, d, s, t)
+#define v_rotluli(d, s, value) qjv_rotluli(&v_self, d, s, value)
+#define v_rotru(d, s, t) qjv_rotru(&v_self, d, s, t)
+#define v_rotrui(d, s, value) qjv_rotrui(&v_self, d, s, value)
+#define v_rotrul(d, s, t) qjv_rotrul(&v_self, d, s, t)
+#define v_rotruli(d, s, value) qjv_rotruli(&v_self, d, s, value)
+#define v_mulhii(d, s, t) qjv_mulhii(&v_self, d, s, t)
+#define v_mulhiii(d, s, value) qjv_mulhiii(&v_self, d, s, value)
+#define v_mulhiu(d, s, t) qjv_mulhiu(&v_self, d, s, t)
+#define v_mulhiui(d, s, value) qjv_mulhiui(&v_self, d, s, value)
+#define v_mulhil(d, s, t) qjv_mulhil(&v_self, d, s, t)
+#define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
+#define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
+#define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
+#define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
+#define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
+#define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
+#define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
+#define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
+#define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
+#define v_movnzul(d, s, t) qjv_movnzul(&v_self, d, s, t)
+#define v_movnzp(d, s, t) qjv_movnzp(&v_self, d, s, t)
+#define v_movzi(d, s, t) qjv_movzi(&v_self, d, s, t)
+#define v_movzu(d, s, t) qjv_movzu(&v_self, d, s, t)
+#define v_movzl(d, s, t) qjv_movzl(&v_self, d, s, t)
+#define v_movzul(d, s, t) qjv_movzul(&v_self, d, s, t)
+#define v_movzp(d, s, t) qjv_movzp(&v_self, d, s, t)
+#define v_addoi(d, s, t, b) qjv_addoi(&v_self, d, s, t, b)
+#define v_addoii(d, s, value, b) qjv_addoii(&v_self, d, s, value, b)
+#define v_addou(d, s, t, b) qjv_addou(&v_self, d, s, t, b)
+#define v_addoui(d, s, value, b) qjv_addoui(&v_self, d, s, value, b)
+#define v_addol(d, s, t, b) qjv_addol(&v_self, d, s, t, b)
+#define v_addoli(d, s, value, b) qjv_addoli(&v_self, d, s, value, b)
+#define v_addoul(d, s, t, b) qjv_addoul(&v_self, d, s, t, b)
+#define v_addouli(d, s, value, b) qjv_addouli(&v_self, d, s, value, b)
+#define v_suboi(d, s, t, b) qjv_suboi(&v_self, d, s, t, b)
+#define v_suboii(d, s, value, b) qjv_suboii(&v_self, d, s, value, b)
+#define v_subou(d, s, t, b) qjv_subou(&v_self, d, s, t, b)
+#define v_suboui(d, s, value, b) qjv_suboui(&v_self, d, s, value, b)
+#define v_subol(d, s, t, b) qjv_subol(&v_self, d, s, t, b)
+#define v_suboli(d, s, value, b) qjv_suboli(&v_self, d, s, value, b)
+#define v_suboul(d, s, t, b) qjv_suboul(&v_self, d, s, t, b)
+#define v_subouli(d, s, value, b) qjv_subouli(&v_self, d, s, value, b)
+#define v_muloi(d, s, t, b) qjv_muloi(&v_self, d, s, t, b)
+#define v_muloii(d, s, value, b) qjv_muloii(&v_self, d, s, value, b)
+#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
+#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
+#define v_mulol(d, s, t, b) qjv_mulol(&v_self, d, s, t, b)
+#define v_muloli(d, s, value, b) qjv_muloli(&v_self, d, s, value, b)
+#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
+#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
+#define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
+#define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
+#define v_uldsi(d, s, value) qjv_uldsi(&v_self, d, s, value)
+#define v_uldu(d, s, t) qjv_uldu(&v_self, d, s, t)
+#define v_uldui(d, s, value) qjv_uldui(&v_self, d, s, value)
+#define v_uldi(d, s, t) qjv_uldi(&v_self, d, s, t)
+#define v_uldii(d, s, value) qjv_uldii(&v_self, d, s, value)
+#define v_uldul(d, s, t) qjv_uldul(&v_self, d, s, t)
+#define v_ulduli(d, s, value) qjv_ulduli(&v_self, d, s, value)
+#define v_uldl(d, s, t) qjv_uldl(&v_self, d, s, t)
+#define v_uldli(d, s, value) qjv_uldli(&v_self, d, s, value)
+#define v_uldp(d, s, t) qjv_uldp(&v_self, d, s, t)
+#define v_uldpi(d, s, value) qjv_uldpi(&v_self, d, s, value)
+#define v_ustus(d, s, t) qjv_ustus(&v_self, d, s, t)
+#define v_ustusi(d, s, value) qjv_ustusi(&v_self, d, s, value)
+#define v_usts(d, s, t) qjv_usts(&v_self, d, s, t)
+#define v_ustsi(d, s, value) qjv_ustsi(&v_self, d, s, value)
+#define v_ustu(d, s, t) qjv_ustu(&v_self, d, s, t)
+#define v_ustui(d, s, value) qjv_ustui(&v_self, d, s, value)
+#define v_usti(d, s, t) qjv_usti(&v_self, d, s, t)
+#define v_ustii(d, s, value) qjv_ustii(&v_self, d, s, value)
+#define v_ustul(d, s, t) qjv_ustul(&v_self, d, s, t)
+#define v_ustuli(d, s, value) qjv_ustuli(&v_self, d, s, value)
+#define v_ustl(d, s, t) qjv_ustl(&v_self, d, s, t)
+#define v_ustli(d, s, value) qjv_ustli(&v_self, d, s, value)
+#define v_ustp(d, s, t) qjv_ustp(&v_self, d, s, t)
+#define v_ustpi(d, s, value) qjv_ustpi(&v_self, d, s, value)
+#define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
+#define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
+#define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
+#define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
+#define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
+#define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
+#define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
+#define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
+#define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
+#define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
+#define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

@@ -167,6 +167,28 @@ QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
     return qjv_local_bytes(c->f, size, size);
 }
 
+/* Borrows registers other than those taken, for the length of a row; their values are kept on the stack. */
+QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted) {
+    v_variable at = {QJV_BIAS + QJV_BOTTOM};
+    size_t found = 0;
+    qjv_enter(c, (int64_t)((QJV_BOTTOM + 8 * wanted + 15) & ~(size_t)15));
+    for (size_t index = 0; found < wanted && index < QJV_COUNT(qjv_int_temp); index++) {
+        int is_taken = 0;
+        for (size_t operand = 0; operand < count; operand++)
+            is_taken |= qjv_number(taken[operand]) == qjv_int_temp[index];
+        if (is_taken) continue;
+        lent[found++] = qjv_reg(qjv_int_temp[index]);
+        qjv_stl_local(c, qjv_reg(qjv_int_temp[index]), at);
+        at.offset += 8;
+    }
+}
+
+QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count) {
+    v_variable at = {QJV_BIAS + QJV_BOTTOM};
+    for (size_t index = 0; index < count; index++, at.offset += 8) qjv_ldl_local(c, lent[index], at);
+    qjv_leave(c, (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15));
+}
+
 QJV_OUTLINE void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
 /* What is known of the parameters while a function begins. */

@@ -3800,6 +3800,1432 @@ QJV_INLINE void qjv_nop(qjv_asm *c) {
     c->ip = qjv_bytes(c->ip, UINT64_C(0x90), 1);
 }
 
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 12);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0c14066) | qjv_spread(qjv_reg(11).b, 1, 3), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+}
+
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc80f40) | (uint64_t)(d.b), 3);
+}
+
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc80f48) | (uint64_t)(d.b), 3);
+}
+
+/* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 24);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1c08348) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | qjv_reg(11).b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xd8f740) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x20c08340) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 24);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x7fc0c748) | (uint64_t)(qjv_reg(11).b), 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x3ff08348) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 12);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x20e8ba0f48) | qjv_spread(qjv_reg(11).b, 0, 3), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+}
+
+/* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 20);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x40c0c748) | (uint64_t)(qjv_reg(11).b), 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Square root. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_sqrtf(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0510f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+}
+
+/* Square root. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_sqrtd(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0510f40f2) | qjv_spread(d.r | s.b, 1, 4), 5);
+}
+
+/* Rotate left. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (d.b == s.b && t.b == qjv_reg(1).b && d.b != qjv_reg(1).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d340) | (uint64_t)(d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d340) | (uint64_t)(qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
+}
+
+/* Rotate left. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    qjv_space(c, 7);
+    if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0c140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else if (qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0c140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Rotate left. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (d.b == s.b && t.b == qjv_reg(1).b && d.b != qjv_reg(1).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d348) | (uint64_t)(d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d348) | (uint64_t)(qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
+}
+
+/* Rotate left. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    qjv_space(c, 7);
+    if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0c148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else if (qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0c148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Rotate right. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (d.b == s.b && t.b == qjv_reg(1).b && d.b != qjv_reg(1).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8d340) | (uint64_t)(d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8d340) | (uint64_t)(qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
+}
+
+/* Rotate right. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    qjv_space(c, 7);
+    if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8c140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else if (qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8c140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Rotate right. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (d.b == s.b && t.b == qjv_reg(1).b && d.b != qjv_reg(1).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8d348) | (uint64_t)(d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8d348) | (uint64_t)(qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(1).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
+}
+
+/* Rotate right. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    qjv_space(c, 7);
+    if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8c148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else if (qjv_fits_unsigned(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc8c148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Multiplication, high half. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 23);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8f740) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 33);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8f740) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 23);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe0f740) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 33);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe0f740) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 23);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8f748) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 33);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8f748) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mulhiul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 23);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe0f748) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Multiplication, high half. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 33);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe0f748) | (uint64_t)(qjv_reg(11).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(2).b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08540) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0450f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08540) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0450f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0450f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0450f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movnzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0450f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08540) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08540) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_movzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+}
+
+/* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 12);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 22);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 12);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 22);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 12);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 22);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 12);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 22);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 15);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 25);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 15);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 25);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 15);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 25);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 15);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 25);
+    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 13);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 23);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06940) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 13);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    }
+}
+
+/* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+    int64_t i = value;
+    qjv_space(c, 23);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06948) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        if (d.b == s.b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else if (d.b == qjv_reg(11).b) {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        } else {
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+            c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+            qjv_refer(c, c->ip - 4, 0, b);
+        }
+    }
+}
+
+/* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 6);
+    c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 6);
+    c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `u`. Operands `d, local`. */
+QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, local`. */
+QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, local`. */
+QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `l`. Operands `d, local`. */
+QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, local`. */
+QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 6);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
+QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 6);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 16);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `u`. Operands `d, local`. */
+QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, local`. */
+QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, local`. */
+QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `l`. Operands `d, local`. */
+QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 5);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+    }
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, local`. */
+QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 15);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+    }
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    if (d.b == qjv_reg(0).b) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, s.b, 0);
+    } else if (s.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, d.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else if (t.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, d.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    }
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    if (d.b == qjv_reg(0).b) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, s.b, 0);
+    } else if (s.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, d.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else if (t.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, d.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f40f0), 1, 4, t.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    }
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    if (d.b == qjv_reg(0).b) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+    } else if (s.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, d.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else if (t.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, d.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    }
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    if (d.b == qjv_reg(0).b) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+    } else if (s.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, d.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else if (t.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, d.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    }
+}
+
+/* Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`. */
+QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 16);
+    if (d.b == qjv_reg(0).b) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+    } else if (s.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, d.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else if (t.b == qjv_reg(0).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, d.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xb10f48f0), 1, 4, t.r, s.b, 0);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08748) | (uint64_t)(qjv_reg(0).r | d.b), 3);
+    }
+}
+
+/* What is at base plus offset will soon be used. Operands `s, i`. */
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0x8180f40), 0, 3, 0, s.b, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 7);
     if (qjv_fits_signed(i, 32, 0)) {
@@ -3841,6 +5267,909 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
             c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
         }
     }
+}
+
+QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshui(c, lent_a, s, (uint32_t)(1));
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
+        qjv_subu(c, lent_a, s, lent_a);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
+        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
+        qjv_addu(c, lent_a, lent_a, lent_b);
+        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
+        qjv_addu(c, lent_a, lent_a, lent_b);
+        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
+        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, lent_a, (uint32_t)(24));
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_popcountu_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
+QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
+        qjv_subul(c, lent_a, s, lent_a);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
+        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_addul(c, lent_a, lent_a, lent_b);
+        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
+        qjv_addul(c, lent_a, lent_a, lent_b);
+        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
+        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
+        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_popcountul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blei(c, t, s, label_l);
+        qjv_movi(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movi(c, d, s);
+        qjv_blei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_mini_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bleu(c, t, s, label_l);
+        qjv_movu(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bleu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movu(c, d, s);
+        qjv_bleu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blel(c, t, s, label_l);
+        qjv_movl(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movl(c, d, s);
+        qjv_blel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bleul(c, t, s, label_l);
+        qjv_movul(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bleul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movul(c, d, s);
+        qjv_bleul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blef(c, t, s, label_l);
+        qjv_movf(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_blef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movf(c, d, s);
+        qjv_blef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_minf_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bled(c, t, s, label_l);
+        qjv_movd(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bled(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movd(c, d, s);
+        qjv_bled(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_mind_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgei(c, t, s, label_l);
+        qjv_movi(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movi(c, d, s);
+        qjv_bgei(c, s, t, label_l);
+        qjv_movi(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxi_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeu(c, t, s, label_l);
+        qjv_movu(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movu(c, d, s);
+        qjv_bgeu(c, s, t, label_l);
+        qjv_movu(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgel(c, t, s, label_l);
+        qjv_movl(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movl(c, d, s);
+        qjv_bgel(c, s, t, label_l);
+        qjv_movl(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxl_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeul(c, t, s, label_l);
+        qjv_movul(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgeul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movul(c, d, s);
+        qjv_bgeul(c, s, t, label_l);
+        qjv_movul(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgef(c, t, s, label_l);
+        qjv_movf(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bgef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movf(c, d, s);
+        qjv_bgef(c, s, t, label_l);
+        qjv_movf(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxf_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    if (d.b == t.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bged(c, t, s, label_l);
+        qjv_movd(c, d, s);
+        qjv_bind(c, label_l);
+    } else if (d.b == s.b) {
+        v_label label_l = qjv_label(c);
+        qjv_bged(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    } else {
+        v_label label_l = qjv_label(c);
+        qjv_movd(c, d, s);
+        qjv_bged(c, s, t, label_l);
+        qjv_movd(c, d, t);
+        qjv_bind(c, label_l);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_maxd_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_andui(c, lent_a, t, (uint32_t)(255));
+        qjv_xoru(c, lent_a, lent_a, s);
+        qjv_setu(c, lent_b, (uint32_t)(8));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cuc_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_andui(c, lent_a, t, (uint32_t)(65535));
+        qjv_xoru(c, lent_a, lent_a, s);
+        qjv_setu(c, lent_b, (uint32_t)(16));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        v_label label_l = qjv_label(c);
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[3], lent_a, lent_b, lent_c;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
+        qjv_xoru(c, lent_a, t, s);
+        qjv_setu(c, lent_b, (uint32_t)(32));
+        qjv_bind(c, label_l);
+        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
+        qjv_negu(c, lent_c, lent_c);
+        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
+        qjv_xoru(c, lent_a, lent_a, lent_c);
+        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
+        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, lent_a);
+        qjv_give_back(c, lent, 3);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, lent_a, lent_a);
+        qjv_cvul2u(c, lent_b, t);
+        qjv_crc32cu(c, lent_b, s, lent_b);
+        qjv_crc32cu(c, d, lent_b, lent_a);
+        qjv_give_back(c, lent, 2);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_crc32cul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_mulhiu(c, lent_a, s, t);
+        qjv_mulu(c, lent_b, s, t);
+        qjv_movu(c, d, lent_b);
+        qjv_movu(c, qjv_reg(11), lent_a);
+        qjv_give_back(c, lent, 2);
+        qjv_bneui(c, qjv_reg(11), (uint32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_mulou_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
+        qjv_setu(c, lent_e, (uint32_t)(i));
+        qjv_mulhiu(c, lent_a, s, lent_e);
+        qjv_mulu(c, lent_b, s, lent_e);
+        qjv_movu(c, d, lent_b);
+        qjv_movu(c, qjv_reg(11), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneui(c, qjv_reg(11), (uint32_t)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloui_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[2], lent_a, lent_b;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
+        lent_a = lent[0]; lent_b = lent[1];
+        qjv_mulhiul(c, lent_a, s, t);
+        qjv_mulul(c, lent_b, s, t);
+        qjv_movul(c, d, lent_b);
+        qjv_movul(c, qjv_reg(11), lent_a);
+        qjv_give_back(c, lent, 2);
+        qjv_bneuli(c, qjv_reg(11), (unsigned long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_muloul_aside(&copy, d, s, t, b);
+    *c = copy;
+}
+
+/* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[3], lent_a, lent_b, lent_e;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
+        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
+        qjv_setul(c, lent_e, (unsigned long)(i));
+        qjv_mulhiul(c, lent_a, s, lent_e);
+        qjv_mulul(c, lent_b, s, lent_e);
+        qjv_movul(c, d, lent_b);
+        qjv_movul(c, qjv_reg(11), lent_a);
+        qjv_give_back(c, lent, 3);
+        qjv_bneuli(c, qjv_reg(11), (unsigned long)(0), b);
+    }
+    }
+}
+
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    qjv_asm copy = *c;
+    qjv_mulouli_aside(&copy, d, s, value, b);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldus(c, d, s, t);
+        qjv_bswapus(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ldusi(c, d, s, (int32_t)(i));
+        qjv_bswapus(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bldusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldu(c, d, s, t);
+        qjv_bswapu(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_ldui(c, d, s, (int32_t)(i));
+        qjv_bswapu(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bldui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        qjv_ldul(c, d, s, t);
+        qjv_bswapul(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bldul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_lduli(c, d, s, (int32_t)(i));
+        qjv_bswapul(c, d, d);
+    }
+    }
+}
+
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_blduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapus(c, lent_a, d);
+        qjv_stus(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapus(c, lent_a, d);
+        qjv_stusi(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `u`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapu(c, lent_a, d);
+        qjv_stu(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapu(c, lent_a, d);
+        qjv_stui(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapul(c, lent_a, d);
+        qjv_stul(c, lent_a, s, t);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_bstul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_bswapul(c, lent_a, d);
+        qjv_stuli(c, lent_a, s, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
 }
 
 /* The names of the paper. */
@@ -4139,5 +6468,142 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 #define v_jal(label) qjv_jal(&v_self, label)
 #define v_jalr(s) qjv_jalr(&v_self, s)
 #define v_nop() qjv_nop(&v_self)
+#define v_bswapus(d, s) qjv_bswapus(&v_self, d, s)
+#define v_bswapu(d, s) qjv_bswapu(&v_self, d, s)
+#define v_bswapul(d, s) qjv_bswapul(&v_self, d, s)
+#define v_popcountu(d, s) qjv_popcountu(&v_self, d, s)
+#define v_popcountul(d, s) qjv_popcountul(&v_self, d, s)
+#define v_clzu(d, s) qjv_clzu(&v_self, d, s)
+#define v_clzul(d, s) qjv_clzul(&v_self, d, s)
+#define v_ctzu(d, s) qjv_ctzu(&v_self, d, s)
+#define v_ctzul(d, s) qjv_ctzul(&v_self, d, s)
+#define v_sqrtf(d, s) qjv_sqrtf(&v_self, d, s)
+#define v_sqrtd(d, s) qjv_sqrtd(&v_self, d, s)
+#define v_rotlu(d, s, t) qjv_rotlu(&v_self, d, s, t)
+#define v_rotlui(d, s, value) qjv_rotlui(&v_self, d, s, value)
+#define v_rotlul(d, s, t) qjv_rotlul(&v_self, d, s, t)
+#define v_rotluli(d, s, value) qjv_rotluli(&v_self, d, s, value)
+#define v_rotru(d, s, t) qjv_rotru(&v_self, d, s, t)
+#define v_rotrui(d, s, value) qjv_rotrui(&v_self, d, s, value)
+#define v_rotrul(d, s, t) qjv_rotrul(&v_self, d, s, t)
+#define v_rotruli(d, s, value) qjv_rotruli(&v_self, d, s, value)
+#define v_mulhii(d, s, t) qjv_mulhii(&v_self, d, s, t)
+#define v_mulhiii(d, s, value) qjv_mulhiii(&v_self, d, s, value)
+#define v_mulhiu(d, s, t) qjv_mulhiu(&v_self, d, s, t)
+#define v_mulhiui(d, s, value) qjv_mulhiui(&v_self, d, s, value)
+#define v_mulhil(d, s, t) qjv_mulhil(&v_self, d, s, t)
+#define v_mulhili(d, s, value) qjv_mulhili(&v_self, d, s, value)
+#define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
+#define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
+#define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
+#define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
+#define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
+#define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
+#define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
+#define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
+#define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
+#define v_movnzul(d, s, t) qjv_movnzul(&v_self, d, s, t)
+#define v_movnzp(d, s, t) qjv_movnzp(&v_self, d, s, t)
+#define v_movzi(d, s, t) qjv_movzi(&v_self, d, s, t)
+#define v_movzu(d, s, t) qjv_movzu(&v_self, d, s, t)
+#define v_movzl(d, s, t) qjv_movzl(&v_self, d, s, t)
+#define v_movzul(d, s, t) qjv_movzul(&v_self, d, s, t)
+#define v_movzp(d, s, t) qjv_movzp(&v_self, d, s, t)
+#define v_addoi(d, s, t, label) qjv_addoi(&v_self, d, s, t, label)
+#define v_addoii(d, s, value, label) qjv_addoii(&v_self, d, s, value, label)
+#define v_addou(d, s, t, label) qjv_addou(&v_self, d, s, t, label)
+#define v_addoui(d, s, value, label) qjv_addoui(&v_self, d, s, value, label)
+#define v_addol(d, s, t, label) qjv_addol(&v_self, d, s, t, label)
+#define v_addoli(d, s, value, label) qjv_addoli(&v_self, d, s, value, label)
+#define v_addoul(d, s, t, label) qjv_addoul(&v_self, d, s, t, label)
+#define v_addouli(d, s, value, label) qjv_addouli(&v_self, d, s, value, label)
+#define v_suboi(d, s, t, label) qjv_suboi(&v_self, d, s, t, label)
+#define v_suboii(d, s, value, label) qjv_suboii(&v_self, d, s, value, label)
+#define v_subou(d, s, t, label) qjv_subou(&v_self, d, s, t, label)
+#define v_suboui(d, s, value, label) qjv_suboui(&v_self, d, s, value, label)
+#define v_subol(d, s, t, label) qjv_subol(&v_self, d, s, t, label)
+#define v_suboli(d, s, value, label) qjv_suboli(&v_self, d, s, value, label)
+#define v_suboul(d, s, t, label) qjv_suboul(&v_self, d, s, t, label)
+#define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
+#define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
+#define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
+#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
+#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
+#define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
+#define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
+#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
+#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
+#define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
+#define v_uldus_local(d, local) qjv_uldus_local(&v_self, d, local)
+#define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
+#define v_uldsi(d, s, value) qjv_uldsi(&v_self, d, s, value)
+#define v_ulds_local(d, local) qjv_ulds_local(&v_self, d, local)
+#define v_uldu(d, s, t) qjv_uldu(&v_self, d, s, t)
+#define v_uldui(d, s, value) qjv_uldui(&v_self, d, s, value)
+#define v_uldu_local(d, local) qjv_uldu_local(&v_self, d, local)
+#define v_uldi(d, s, t) qjv_uldi(&v_self, d, s, t)
+#define v_uldii(d, s, value) qjv_uldii(&v_self, d, s, value)
+#define v_uldi_local(d, local) qjv_uldi_local(&v_self, d, local)
+#define v_uldul(d, s, t) qjv_uldul(&v_self, d, s, t)
+#define v_ulduli(d, s, value) qjv_ulduli(&v_self, d, s, value)
+#define v_uldul_local(d, local) qjv_uldul_local(&v_self, d, local)
+#define v_uldl(d, s, t) qjv_uldl(&v_self, d, s, t)
+#define v_uldli(d, s, value) qjv_uldli(&v_self, d, s, value)
+#define v_uldl_local(d, local) qjv_uldl_local(&v_self, d, local)
+#define v_uldp(d, s, t) qjv_uldp(&v_self, d, s, t)
+#define v_uldpi(d, s, value) qjv_uldpi(&v_self, d, s, value)
+#define v_uldp_local(d, local) qjv_uldp_local(&v_self, d, local)
+#define v_ustus(d, s, t) qjv_ustus(&v_self, d, s, t)
+#define v_ustusi(d, s, value) qjv_ustusi(&v_self, d, s, value)
+#define v_ustus_local(d, local) qjv_ustus_local(&v_self, d, local)
+#define v_usts(d, s, t) qjv_usts(&v_self, d, s, t)
+#define v_ustsi(d, s, value) qjv_ustsi(&v_self, d, s, value)
+#define v_usts_local(d, local) qjv_usts_local(&v_self, d, local)
+#define v_ustu(d, s, t) qjv_ustu(&v_self, d, s, t)
+#define v_ustui(d, s, value) qjv_ustui(&v_self, d, s, value)
+#define v_ustu_local(d, local) qjv_ustu_local(&v_self, d, local)
+#define v_usti(d, s, t) qjv_usti(&v_self, d, s, t)
+#define v_ustii(d, s, value) qjv_ustii(&v_self, d, s, value)
+#define v_usti_local(d, local) qjv_usti_local(&v_self, d, local)
+#define v_ustul(d, s, t) qjv_ustul(&v_self, d, s, t)
+#define v_ustuli(d, s, value) qjv_ustuli(&v_self, d, s, value)
+#define v_ustul_local(d, local) qjv_ustul_local(&v_self, d, local)
+#define v_ustl(d, s, t) qjv_ustl(&v_self, d, s, t)
+#define v_ustli(d, s, value) qjv_ustli(&v_self, d, s, value)
+#define v_ustl_local(d, local) qjv_ustl_local(&v_self, d, local)
+#define v_ustp(d, s, t) qjv_ustp(&v_self, d, s, t)
+#define v_ustpi(d, s, value) qjv_ustpi(&v_self, d, s, value)
+#define v_ustp_local(d, local) qjv_ustp_local(&v_self, d, local)
+#define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
+#define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
+#define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
+#define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
+#define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
+#define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
+#define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
+#define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
+#define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
+#define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
+#define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif
