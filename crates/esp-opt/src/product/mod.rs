@@ -23,6 +23,7 @@ mod group;
 mod meet;
 mod path;
 mod residue;
+mod simplify;
 mod state;
 mod world;
 

@@ -3,6 +3,7 @@
 
 use super::explore::Explorer;
 use super::residue::to;
+use super::simplify::{Simpler, simpler};
 use super::state::{At, Known, State, TagPlace, Test};
 use crate::facts::{self, Fact};
 use crate::fuse::Refusal;
@@ -332,7 +333,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let divides = matches!(op, BinaryOp::Divide | BinaryOp::Remainder) && fact_b.admits(0);
                 let overflows = group.checked && facts::may_overflow(group.types(), ty, *op, &fact_a, &fact_b);
                 let fact = facts::binary(group.types(), ty, *op, of, &fact_a, &fact_b);
-                if divides || overflows { None } else { fact.as_constant().map(Known::Constant) }
+                match (divides || overflows, fact.as_constant()) {
+                    (true, _) => None,
+                    (false, Some(constant)) => Some(Known::Constant(constant)),
+                    (false, None) => self.simplified(path, member, instruction, simpler(*op, &fact_a, &fact_b)),
+                }
             }
             (Op::Convert(a), Some(result)) => {
                 let fact = self.fact_of(path, member, *a);
@@ -367,6 +372,33 @@ impl<'g, 'p> Explorer<'g, 'p> {
         };
         if let Some(result) = instruction.result {
             path.state.members[member].values.insert(result, known);
+        }
+    }
+
+    /// The result of an operation that can be had in a simpler way.
+    fn simplified(
+        &mut self,
+        path: &mut Path,
+        member: usize,
+        instruction: &Instruction,
+        simpler: Option<Simpler>,
+    ) -> Option<Known> {
+        let (Op::Binary(_, a, b), Some(result)) = (&instruction.op, instruction.result) else { return None };
+        let data = &self.group.members[member].body.values[result.0 as usize];
+        match simpler? {
+            Simpler::First => Some(self.known(path, member, *a)),
+            Simpler::Second => Some(self.known(path, member, *b)),
+            Simpler::With(op, constant) => {
+                let fact_a = self.fact_of(path, member, *a);
+                let first = self.value(path, member, *a);
+                let second = self.materialize(path, Known::Constant(constant), data.ty);
+                let value = self.out.value(data.ty, data.name.clone());
+                self.out.emit(path.block, Some(value), Op::Binary(op, first, second), instruction.location);
+                let types = self.group.types();
+                let fact = facts::binary(types, data.ty, op, data.ty, &fact_a, &Fact::constant(constant));
+                path.state.facts.insert(value, fact);
+                Some(Known::Value(value))
+            }
         }
     }
 
