@@ -64,7 +64,7 @@ pub struct Fused {
 pub fn fuse(program: &Program, processes: &[ProcessId], checked: bool, limits: Limits) -> Result<Fused, Refusal> {
     let group = Group::new(program, processes, checked)?;
     let product = explore(&group, limits)?;
-    let body = passes::clean(product.body, checked);
+    let body = passes::clean(product.body, &program.types, checked);
     let mut fused = program.clone();
     let members: Vec<&Process> = group.processes().map(|process| &program.processes[process.0 as usize]).collect();
     fused.processes.push(Process {

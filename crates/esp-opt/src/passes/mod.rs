@@ -1,17 +1,19 @@
 //! Passes over one body, one file each. Each leaves a well-formed body that does the same.
 
+mod constants;
 mod dead;
 mod parameters;
 
 use quaject_esp_ir::graph::merge_and_number;
-use quaject_esp_ir::ir::Body;
+use quaject_esp_ir::ir::{Body, TypeTable};
 
 /// Tidies a body that was emitted path by path.
-pub(crate) fn clean(mut body: Body, checked: bool) -> Body {
+pub(crate) fn clean(mut body: Body, types: &TypeTable, checked: bool) -> Body {
     loop {
         let dropped = parameters::drop_trivial(&mut body);
+        let folded = constants::fold(&mut body, types, checked);
         let removed = dead::remove(&mut body, checked);
-        if !dropped && !removed {
+        if !dropped && !folded && !removed {
             return merge_and_number(body);
         }
     }
