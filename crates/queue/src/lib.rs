@@ -4,6 +4,11 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
+/// The book's chapter, whose Rust blocks are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/queues.md")]
+struct Chapter;
+
 #[cfg(feature = "alloc")]
 extern crate alloc;
 #[cfg(all(feature = "std", not(target_os = "none")))]

@@ -91,7 +91,7 @@ impl Memory for Slot {
 ///
 /// # Safety
 /// The bytes stay readable and writable at the same address as long as the value lives, also when it is moved, and are
-/// used for nothing but rings.
+/// used for nothing but rings. A `Box` or a vector does not do: moving one claims its bytes for itself.
 pub unsafe trait Bytes {
     /// Where they start.
     fn start(&self) -> *mut u8;
@@ -219,7 +219,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         // SAFETY: `header_of` has checked size and alignment; the slots follow the header; the memory lives as long as
         // the ring does, at the same address.
         let view = unsafe {
-            let slots = header.add(1).cast::<Slot>();
+            let slots = memory.start().add(HEADER_BYTES).cast::<Slot>();
             View::new(slots, 1 << capacity_log2, &raw const (*header).claim.0, &raw const (*header).take.0)
         };
         Ok(Ring { view, header, owner, memory, sides: PhantomData })

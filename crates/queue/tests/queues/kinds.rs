@@ -154,32 +154,39 @@ type SharedRing<P, C> = Arc<Ring<P, C, Memory>>;
 
 /// Zeroed memory that is freed with the ring.
 pub(crate) struct Memory {
-    lines: Box<[Lines]>,
-}
-
-#[repr(align(128))]
-struct Lines {
-    _bytes: std::cell::UnsafeCell<[u8; 128]>,
+    start: *mut u8,
+    layout: std::alloc::Layout,
 }
 
 // SAFETY: only rings use it, through atomics.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-// SAFETY: a boxed slice stays where it is until it is dropped, and only rings use it.
+// SAFETY: allocated until it is dropped, and only rings use it.
 unsafe impl quaject_queue::shared::Bytes for Memory {
     fn start(&self) -> *mut u8 {
-        self.lines.as_ptr().cast_mut().cast()
+        self.start
     }
     fn size(&self) -> usize {
-        size_of_val(&*self.lines)
+        self.layout.size()
     }
 }
 
 impl Memory {
     pub(crate) fn new(bytes: usize) -> Memory {
-        Memory {
-            lines: (0..bytes.div_ceil(128)).map(|_| Lines { _bytes: std::cell::UnsafeCell::new([0; 128]) }).collect(),
-        }
+        let layout = std::alloc::Layout::from_size_align(bytes, 128).expect("rings are small");
+        // SAFETY: a ring has a header, so the size is not 0.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        assert!(!start.is_null(), "out of memory");
+        Memory { start, layout }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout.
+        unsafe { std::alloc::dealloc(self.start, self.layout) };
     }
 }
 
