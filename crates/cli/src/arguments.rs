@@ -130,7 +130,7 @@ pub(crate) struct Run {
     /// How processes become code
     #[arg(long, value_name = "MODE", default_value = "process")]
     pub(crate) mode: ModeChoice,
-    /// Write everything the program learns from outside to FILE, for `qj replay`
+    /// Write everything the program learns from outside to FILE, for `qj replay` (engine interp)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
 }

@@ -1212,25 +1212,90 @@ static void wait_for_news(int64_t wake)
     free(asked);
 }
 
+/* The most names of one kind in a message. */
+#define NAMES 6
+
+/* Whom an instance waits for, of those that have not ended. */
+static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
+{
+    esp_pid found[NAMES];
+    uint32_t k, all = 0, shown;
+    for (k = 0; k < wait->partners; k++) {
+        const qj_instances_of *range = &qj_partners[wait->partner + k];
+        esp_pid i;
+        for (i = range->first; i < range->first + range->count; i++) {
+            if (i == instance || qj_program->place(state, i).line == 0) continue;
+            if (all < NAMES) found[all] = i;
+            all++;
+        }
+    }
+    shown = all < NAMES ? all : NAMES;
+    fprintf(stderr, "      for ");
+    for (k = 0; k < shown; k++) {
+        fprintf(stderr, "%s`%s`", k == 0 ? "" : all > shown ? ", " : " or ", qj_instance_names[found[k]]);
+    }
+    if (all == 0) fprintf(stderr, "nobody who is left");
+    if (all > shown) fprintf(stderr, " or one of %" PRIu32 " more", all - shown);
+    fprintf(stderr, " to %s `%s`\n", wait->verb, wait->channel);
+}
+
+static void tell_waits(void *state)
+{
+    esp_pid i;
+    for (i = 0; i < qj_instances; i++) {
+        esp_location place = qj_program->place(state, i);
+        const qj_wait *wait;
+        if (!qj_program->stuck(state, i)) continue;
+        fprintf(stderr, "  `%s` waits at %s:%" PRIu32 ":%u\n", qj_instance_names[i], qj_file_names[place.file],
+                place.line, (unsigned)place.column);
+        for (wait = qj_waits; wait->count != 0; wait++) {
+            if (i - wait->first >= wait->count || wait->file != place.file || wait->line != place.line ||
+                wait->column != place.column) {
+                continue;
+            }
+            if (place.channel >= 0) tell_partners(state, i, wait);
+        }
+        if (place.channel < 0) fprintf(stderr, "      for a guard that stays false\n");
+    }
+}
+
+/* In the words of `qj run`. */
 static void tell_fault(void *state)
 {
-    static const char *const names[] = {"none", "assert", "bounds", "div",      "overflow", "pool",
-                                        "range", "memory", "alt",   "deadlock", "extern"};
     esp_fault_report report = qj_program->fault(state);
-    esp_pid i;
-    fprintf(stderr, "fault[%s]: in process `%s`", names[report.code <= 10 ? report.code : 0],
-            qj_instance_names[report.instance]);
-    if (report.place.channel >= 0) fprintf(stderr, ", channel `%s`", qj_channel_names[report.place.channel]);
-    fprintf(stderr, "\n  --> %s:%" PRIu32 ":%u\n", qj_file_names[report.place.file], report.place.line,
-            (unsigned)report.place.column);
-    for (i = 0; report.code == ESP_FAULT_DEADLOCK && i < qj_instances; i++) {
-        esp_location place = qj_program->place(state, i);
-        if (!qj_program->stuck(state, i)) continue;
-        fprintf(stderr, "  `%s` waits at %s:%" PRIu32 ":%u", qj_instance_names[i], qj_file_names[place.file],
-                place.line, (unsigned)place.column);
-        if (place.channel >= 0) fprintf(stderr, " for `%s`", qj_channel_names[place.channel]);
-        fprintf(stderr, "\n");
+    const qj_fault *fault = &qj_faults[report.code - 1];
+    const char *cause = fault->cause;
+    const qj_cause *better;
+    esp_location place = report.place;
+    for (better = qj_causes; better->code != 0; better++) {
+        if (better->code == report.code && better->file == place.file && better->line == place.line &&
+            better->column == place.column) {
+            cause = better->cause;
+            break;
+        }
     }
+    fprintf(stderr, "fault[%s]: %s", fault->name, cause);
+    if (report.code == ESP_FAULT_DEADLOCK) {
+        uint32_t all = 0;
+        esp_pid i;
+        for (i = 0; i < qj_instances; i++) {
+            if (!qj_program->stuck(state, i)) continue;
+            if (all < NAMES) fprintf(stderr, "%s`%s`", all == 0 ? "" : ", ", qj_instance_names[i]);
+            all++;
+        }
+        if (all > NAMES) fprintf(stderr, " and %" PRIu32 " more", all - NAMES);
+    } else {
+        fprintf(stderr, ", in process `%s`", qj_instance_names[report.instance]);
+    }
+    if (place.channel >= 0) fprintf(stderr, ", channel `%s`", qj_channel_names[place.channel]);
+    fprintf(stderr, "\n");
+    if (place.line != 0) {
+        int margin = snprintf(NULL, 0, "%" PRIu32, place.line);
+        fprintf(stderr, "%*s--> %s:%" PRIu32 ":%u\n", margin, "", qj_file_names[place.file], place.line,
+                (unsigned)place.column);
+    }
+    if (report.code == ESP_FAULT_DEADLOCK) tell_waits(state);
+    if (fault->help) fprintf(stderr, "help: %s\n", fault->help);
 }
 
 int main(int count, char **words)

@@ -33,6 +33,36 @@ typedef struct qj_channel {
     const qj_part *values;
 } qj_channel;
 
+/* A fault's name, why it happens, and what can be done about it, if anything. */
+typedef struct qj_fault {
+    const char *name, *cause, *help;
+} qj_fault;
+
+/* A better cause at one place: a pool or a function by name. */
+typedef struct qj_cause {
+    uint32_t code;
+    uint32_t file, line, column;
+    const char *cause;
+} qj_cause;
+
+typedef struct qj_instances_of {
+    esp_pid first;
+    uint32_t count;
+} qj_instances_of;
+
+/* One thing that some instances wait for at a place; those at the same place follow each other. */
+typedef struct qj_wait {
+    esp_pid first;
+    uint32_t count;
+    uint32_t file, line, column;
+    const char *channel, *verb;
+    uint32_t partner, partners; /* into qj_partners */
+} qj_wait;
+
+extern const qj_fault qj_faults[]; /* by code, from 1 */
+extern const qj_cause qj_causes[]; /* ends with code 0 */
+extern const qj_wait qj_waits[];   /* ends with count 0 */
+extern const qj_instances_of qj_partners[];
 extern const qj_type qj_types[];
 extern const qj_channel qj_channels[]; /* sources in order, then sinks in order */
 extern const uint32_t qj_sources, qj_sinks, qj_instances;

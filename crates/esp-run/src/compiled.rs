@@ -243,7 +243,7 @@ impl Library {
                 let (is_stuck, place) =
                     unsafe { ((self.exported.stuck)(state, instance), (self.exported.place)(state, instance)) };
                 if is_stuck {
-                    stuck.push((instance, location(place)));
+                    stuck.push((instance, location(place), channel(place)));
                 }
             }
         }
@@ -251,7 +251,7 @@ impl Library {
             fault,
             instance: report.instance,
             location: place,
-            channel: u32::try_from(report.place.channel).ok().map(ChannelId),
+            channel: channel(report.place),
             name: name_at(program, fault, place),
             waits: waits_at(program, &stuck, &ended),
         }
@@ -260,6 +260,10 @@ impl Library {
 
 fn location(place: Place) -> Location {
     Location { file: place.file, line: place.line, column: u32::from(place.column) }
+}
+
+fn channel(place: Place) -> Option<ChannelId> {
+    u32::try_from(place.channel).ok().map(ChannelId)
 }
 
 /// `esp_fault_code`

@@ -68,18 +68,48 @@ impl Workshop {
             let input = std::path::absolute(input).unwrap_or_else(|_| input.clone());
             command.arg(input);
         }
-        command.arg("-lm").stdin(Stdio::null());
-        let result = command.output().map_err(|error| {
-            Trouble::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
-                .help("install one, as in `apt install gcc`, or name yours in the variable CC")
-        })?;
-        if result.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&result.stderr);
-        let said = said.trim_end();
-        Err(Trouble::new(format!("the C compiler `{}` failed:\n{said}", program.display())))
+        command.arg("-lm");
+        run(command)
     }
+}
+
+impl Workshop {
+    /// Compiles one C file with debugging information and gives it addresses; nothing it needs has to be there.
+    pub(crate) fn link_alone(&self, source: &Path, flags: &[&str], output: &Path) -> Result<(), Trouble> {
+        let mut words = compiler();
+        let mut command = Command::new(words.remove(0));
+        command.args(words).args(flags).args(["-g", "-fno-pic", "-no-pie", "-static", "-nostdlib"]);
+        command.args(["-Wl,--unresolved-symbols=ignore-all", "-Wl,--entry=0", "-I"]).arg(self.folder.path());
+        command.arg("-o").arg(output).arg(source);
+        run(command)
+    }
+}
+
+/// The compiler's first words about itself, and the flags.
+pub(crate) fn compiler_name(flags: &[&str]) -> String {
+    let mut words = compiler();
+    let name = words[0].to_string_lossy().into_owned();
+    let asked = Command::new(words.remove(0)).args(&words).arg("--version").stdin(Stdio::null()).output();
+    let said = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let name = said.lines().next().filter(|line| !line.is_empty()).map_or(name, str::to_string);
+    let own = words.iter().map(|word| word.to_string_lossy());
+    let flags: Vec<_> = own.chain(flags.iter().map(|flag| (*flag).into())).collect();
+    format!("{name}, `{}`", flags.join(" "))
+}
+
+/// Runs the compiler.
+fn run(mut command: Command) -> Result<(), Trouble> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let result = command.stdin(Stdio::null()).output().map_err(|error| {
+        Trouble::new(format!("cannot run the C compiler `{program}`: {}", reason(&error)))
+            .help("install one, as in `apt install gcc`, or name yours in the variable CC")
+    })?;
+    if result.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&result.stderr);
+    let said = said.trim_end();
+    Err(Trouble::new(format!("the C compiler `{program}` failed:\n{said}")))
 }
 
 /// The words of CC: a compiler may be given with flags.

@@ -4,6 +4,7 @@
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{Product, Workshop};
 use crate::drivers::type_name;
+use crate::fault_tables;
 use crate::run::c_options;
 use crate::trouble::Trouble;
 use quaject_esp_gen::layout::{self, ExternalChannel, View};
@@ -72,6 +73,7 @@ fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
     for (channel, from_world) in external {
         declare(program, channel, from_world, &mut text, &mut channels);
     }
+    fault_tables::write(program, &quoted, &mut text);
     let has_effects = program.externs.iter().any(|function| match function.purity {
         Purity::Impure => true,
         Purity::Pure => false,

@@ -1,10 +1,13 @@
 //! What is said of a program that stopped at a fault: which process, where, why, and for a deadlock who waits for whom.
 //! Knows the program, not how it ran.
 
-use quaject_esp_ir::ir::{Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Wait};
+use quaject_esp_ir::ir::{
+    ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Wait,
+};
 use quaject_esp_ir::report::{FaultReport, WaitsFor, fault_name, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// A fault as a message. `line_of` gives a line of a source file, to be shown with a caret; `error` is how the word
 /// `fault` looks.
@@ -14,9 +17,13 @@ pub fn render(
     line_of: &dyn Fn(Location) -> Option<String>,
     error: &dyn Fn(&str) -> String,
 ) -> String {
-    let mut text = format!("{}: {}", error(&format!("fault[{}]", fault_name(report.fault))), cause(report));
+    let mut text = format!(
+        "{}: {}",
+        error(&format!("fault[{}]", fault_name(report.fault))),
+        cause(report.fault, report.name.as_deref())
+    );
     if report.fault == Fault::Deadlock {
-        text.push_str(&names(program, report));
+        text.push_str(&stuck_names(program, report));
     } else {
         let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
     }
@@ -32,8 +39,9 @@ pub fn render(
     text
 }
 
-fn cause(report: &FaultReport) -> String {
-    match (report.fault, &report.name) {
+/// Why it stopped.
+pub(crate) fn cause(fault: Fault, name: Option<&str>) -> String {
+    match (fault, name) {
         (Fault::Extern, Some(name)) => format!("nothing supplies the extern function `{name}`"),
         (Fault::Extern, None) => "nothing supplies the extern function".to_string(),
         (Fault::Pool, Some(name)) => format!("no free object of `{name}`"),
@@ -49,7 +57,8 @@ fn cause(report: &FaultReport) -> String {
     }
 }
 
-fn help(fault: Fault) -> Option<&'static str> {
+/// What can be done about it.
+pub(crate) fn help(fault: Fault) -> Option<&'static str> {
     match fault {
         Fault::Extern => Some("give its C source or library: `--extern FILE.c`"),
         Fault::Pool => Some("guard the allocation with `when (free(T) > 0)`, or enlarge the pool"),
@@ -60,7 +69,7 @@ fn help(fault: Fault) -> Option<&'static str> {
 }
 
 /// The instances that are stuck, a few of them by name.
-fn names(program: &Program, report: &FaultReport) -> String {
+fn stuck_names(program: &Program, report: &FaultReport) -> String {
     let mut instances: Vec<u32> = report.waits.iter().map(|wait| wait.instance).collect();
     instances.dedup();
     if instances.is_empty() {
@@ -119,35 +128,22 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitsFor]) {
 }
 
 /// What instances that wait at these places wait for, and for whom: all that an engine which only knows places needs
-/// to tell. `ended` says which instances are no partners any more.
-pub(crate) fn waits_at(program: &Program, stuck: &[(u32, Location)], ended: &dyn Fn(u32) -> bool) -> Vec<WaitsFor> {
+/// to tell, and whether an operation stands there: if not, no guard is true. `ended` says which instances are no
+/// partners any more.
+pub(crate) fn waits_at(
+    program: &Program,
+    stuck: &[(u32, Location, Option<ChannelId>)],
+    ended: &dyn Fn(u32) -> bool,
+) -> Vec<WaitsFor> {
     let mut waits: Vec<WaitsFor> = Vec::new();
-    for (instance, location) in stuck.iter().copied() {
+    for (instance, location, channel) in stuck.iter().copied() {
         let Some((process, _)) = program.process_of(instance) else { continue };
         let first = waits.len();
-        let wait = wait_at(&program.processes[process.0 as usize], location);
-        for branch in wait.iter().flat_map(|wait| &wait.branches) {
-            let operation = match &branch.operation {
-                Operation::In { channel, .. } => Some((*channel, Direction::In)),
-                Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
-                Operation::After { .. } => None,
-            };
-            let Some((channel, direction)) = operation else { continue };
-            if waits[first..].iter().any(|wait| wait.operation == operation) {
-                continue;
-            }
-            let other = match direction {
-                Direction::In => Direction::Out,
-                Direction::Out => Direction::In,
-            };
-            let mut partners = Vec::new();
-            for (index, process) in program.processes.iter().enumerate() {
-                if process.sites.iter().any(|site| site.channel == channel && site.direction == other) {
-                    let first = program.first_instance(ProcessId(index as u32));
-                    let instances = first..first + process.replicas;
-                    partners.extend(instances.filter(|partner| *partner != instance && !ended(*partner)));
-                }
-            }
+        let operations = channel.map(|_| operations_at(program, process, location)).unwrap_or_default();
+        for (channel, direction) in operations {
+            let ranges = possible_partners(program, channel, direction);
+            let partners = ranges.into_iter().flatten().filter(|partner| *partner != instance && !ended(*partner));
+            let (operation, partners) = (Some((channel, direction)), partners.collect());
             waits.push(WaitsFor { instance, location, operation, partners });
         }
         if waits.len() == first {
@@ -155,6 +151,56 @@ pub(crate) fn waits_at(program: &Program, stuck: &[(u32, Location)], ended: &dyn
         }
     }
     waits
+}
+
+/// What a wait at a place asks for, each once, in order of text.
+pub(crate) fn operations_at(program: &Program, process: ProcessId, location: Location) -> Vec<(ChannelId, Direction)> {
+    let mut operations = Vec::new();
+    let wait = wait_at(&program.processes[process.0 as usize], location);
+    for branch in wait.iter().flat_map(|wait| &wait.branches) {
+        let operation = match &branch.operation {
+            Operation::In { channel, .. } => (*channel, Direction::In),
+            Operation::Out { channel, .. } => (*channel, Direction::Out),
+            Operation::After { .. } => continue,
+        };
+        if !operations.contains(&operation) {
+            operations.push(operation);
+        }
+    }
+    operations
+}
+
+/// The instances with an operation of the other direction in their text, process by process.
+pub(crate) fn possible_partners(program: &Program, channel: ChannelId, direction: Direction) -> Vec<Range<u32>> {
+    let other = match direction {
+        Direction::In => Direction::Out,
+        Direction::Out => Direction::In,
+    };
+    let processes = program.processes.iter().enumerate();
+    let partners = processes
+        .filter(|(_, process)| process.sites.iter().any(|site| site.channel == channel && site.direction == other));
+    partners
+        .map(|(index, process)| {
+            let first = program.first_instance(ProcessId(index as u32));
+            first..first + process.replicas
+        })
+        .collect()
+}
+
+/// The places where instances of a process wait, each once.
+pub(crate) fn wait_places(process: &Process) -> Vec<Location> {
+    let mut places = Vec::new();
+    for block in &process.body.blocks {
+        if let Terminator::Wait(wait) = &block.terminator {
+            let all = [block.location].into_iter().chain(wait.branches.iter().map(|branch| branch.location));
+            for place in all {
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+    }
+    places
 }
 
 /// The wait that stands at a place: its own, or one of its branches'.
@@ -181,13 +227,19 @@ fn wait_at(process: &Process, location: Location) -> Option<&Wait> {
 
 /// The extern function that is called, or the pool that is asked, at a place.
 pub(crate) fn name_at(program: &Program, fault: Fault, location: Location) -> Option<SmolStr> {
+    names(program).find(|(other, place, _)| (*other, *place) == (fault, location)).map(|(_, _, name)| name)
+}
+
+/// Every fault that is about something with a name, where, and the name.
+pub(crate) fn names(program: &Program) -> impl Iterator<Item = (Fault, Location, SmolStr)> {
     let processes = program.processes.iter().map(|process| &process.body);
     let bodies = processes.chain(program.functions.iter().map(|function| &function.body));
-    let mut instructions = bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions);
-    instructions.find_map(|instruction| match (&instruction.op, fault) {
-        _ if instruction.location != location => None,
-        (Op::CallExtern { function, .. }, Fault::Extern) => Some(program.externs[function.0 as usize].name.clone()),
-        (Op::Allocate(pool), Fault::Pool) => Some(program.types.pool(*pool).name.clone()),
-        (_, _) => None,
+    let instructions = bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions);
+    instructions.filter_map(|instruction| match &instruction.op {
+        Op::CallExtern { function, .. } => {
+            Some((Fault::Extern, instruction.location, program.externs[function.0 as usize].name.clone()))
+        }
+        Op::Allocate(pool) => Some((Fault::Pool, instruction.location, program.types.pool(*pool).name.clone())),
+        _ => None,
     })
 }

@@ -3,6 +3,7 @@
 
 mod binding;
 mod clock;
+mod code_size;
 mod compiled;
 mod compiler;
 pub mod disk;
@@ -10,6 +11,7 @@ mod drivers;
 mod executable;
 mod externs;
 mod fault;
+mod fault_tables;
 pub mod files;
 mod marshal;
 mod ports;
@@ -20,11 +22,12 @@ mod trouble;
 
 pub use binding::{Binding, Choice, Driver, Place};
 pub use clock::Time;
+pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use executable::build_executable;
 pub use externs::Externs;
 pub use fault::render as render_fault;
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{Ending, Engine, Settings, record, replay, run};
+pub use run::{Ending, Engine, Settings, c_options, record, replay, run};
 pub use signals::die_of;
 pub use trouble::Trouble;

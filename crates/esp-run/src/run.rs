@@ -137,7 +137,7 @@ fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Ports<'p>, Trou
 }
 
 /// How C is generated for running here.
-pub(crate) fn c_options(checks: Checks) -> c::Options {
+pub fn c_options(checks: Checks) -> c::Options {
     c::Options {
         header_name: HEADER_NAME.to_string(),
         style: c::Style::SansIo,

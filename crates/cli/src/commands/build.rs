@@ -46,23 +46,27 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 },
                 ..c::Options::default()
             };
-            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options)))?;
+            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options.clone())))?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             write_c(&folder, &stem, generated).map_err(Stop::usage)?;
             if arguments.report {
                 print(attempts(&outputs).as_bytes())?;
-                print(generated.report.to_string().as_bytes())?;
+                let mut report = generated.report.clone();
+                quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
+                print(report.to_string().as_bytes())?;
             }
         }
         EmitForm::Exe => {
             let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::Ir))?;
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
-            let report =
+            let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
                     .map_err(Stop::usage)?;
             if arguments.report {
                 print(attempts(&outputs).as_bytes())?;
+                let c_options = quaject_esp_run::c_options(checks(arguments.checked));
+                quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
                 print(report.to_string().as_bytes())?;
             }
         }

@@ -45,6 +45,41 @@ pub(crate) enum Results {
     Message(Location),
 }
 
+/// Whose code a line of the C file is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Owner {
+    /// A process, by its number in order of text.
+    Process(usize),
+    /// A pure function, likewise.
+    Function(usize),
+    /// The scheduler, the ways in and out, and what several processes share.
+    Scheduler,
+}
+
+/// A line that says whose the following ones are; not part of the file.
+const OWNER_LINE: &str = "#owner ";
+
+/// The line that says so.
+pub(crate) fn owner_line(owner: Owner) -> String {
+    match owner {
+        Owner::Process(index) => format!("{OWNER_LINE}process {index}\n"),
+        Owner::Function(index) => format!("{OWNER_LINE}function {index}\n"),
+        Owner::Scheduler => format!("{OWNER_LINE}scheduler\n"),
+    }
+}
+
+/// What such a line says.
+pub(crate) fn owner_of_line(line: &str) -> Option<Owner> {
+    let words = line.strip_prefix(OWNER_LINE)?;
+    let (kind, number) = words.split_once(' ').unwrap_or((words, "0"));
+    let number = number.parse().unwrap_or(0);
+    Some(match kind {
+        "process" => Owner::Process(number),
+        "function" => Owner::Function(number),
+        _ => Owner::Scheduler,
+    })
+}
+
 /// Marks where a `#line` directive must lead back to the generated file.
 pub(crate) const OWN_LINE: &str = "#line @\n";
 

@@ -13,7 +13,7 @@
 //! ```
 
 use super::analysis::region_blocks;
-use super::code::{Code, Lvalue, Results, Scope, line};
+use super::code::{Code, Lvalue, Owner, Results, Scope, line, owner_line};
 use super::faults::Faults;
 use super::helpers::{Depth, Helper, Helpers};
 use super::outside::{first_body, first_head};
@@ -43,9 +43,20 @@ impl<'p, 'a> Functions<'p, 'a> {
         format!("{}_t", self.plan.prefix)
     }
 
+    /// A function of a process, or a pure one.
     fn add(&mut self, head: &str, body: Code<'_, '_>) {
+        let owner = match body.scope {
+            Scope::Process(index) | Scope::Region(index) => Owner::Process(index),
+            Scope::Function(index) => Owner::Function(index),
+        };
+        self.add_of(owner, head, body);
+    }
+
+    fn add_of(&mut self, owner: Owner, head: &str, body: Code<'_, '_>) {
         self.declarations.push_str(&format!("{head};\n"));
+        self.text.push_str(&owner_line(owner));
         self.text.push_str(&format!("\n{head}\n{{\n{}}}\n", body.text));
+        self.text.push_str(&owner_line(Owner::Scheduler));
     }
 
     /// Writes everything.
@@ -175,7 +186,9 @@ impl<'p, 'a> Functions<'p, 'a> {
         self.enter(&mut code, process);
         first_body(&mut code, process, wait);
         let head = first_head(self.plan, process, wait);
+        self.outside.push_str(&owner_line(Owner::Process(process)));
         self.outside.push_str(&format!("\n{head}\n{{\n{}}}\n", code.text));
+        self.outside.push_str(&owner_line(Owner::Scheduler));
         self.declarations.push_str(&format!("{head};\n"));
     }
 
@@ -584,7 +597,7 @@ impl<'p, 'a> Functions<'p, 'a> {
             },
         );
         code.line("return found;");
-        self.add(&head, code);
+        self.add_of(Owner::Scheduler, &head, code);
     }
 }
 

@@ -31,7 +31,8 @@ mod rest;
 mod schedule;
 mod types;
 
-pub use report::{ProcessReport, Report};
+pub use code::Owner;
+pub use report::{CodeBytes, FunctionReport, ProcessReport, Report};
 
 use crate::layout::Abi;
 use quaject_esp_ir::ir::Program;
@@ -116,6 +117,8 @@ pub struct Output {
     /// The header, to be written as [`Options::header_name`]; includes `quaject/esp.h`, which is
     /// [`crate::RUNTIME_HEADER`].
     pub header: String,
+    /// Whose code each line of [`Output::source`] is.
+    pub owners: Vec<Owner>,
     /// Memory and bounds.
     pub report: Report,
     /// How a loader talks to the program, if it was generated in the style [`Style::SansIo`].
@@ -128,6 +131,6 @@ pub fn generate(program: &Program, options: &Options) -> Output {
     let faults = faults::Faults::default();
     let helpers = helpers::Helpers::default();
     let header = header::write(&plan);
-    let source = schedule::write(&plan, &faults, &helpers);
-    Output { source, header, report: report::make(&plan), abi: Abi::of(program, &plan.prefix) }
+    let (source, owners) = schedule::write(&plan, &faults, &helpers);
+    Output { source, header, owners, report: report::make(&plan), abi: Abi::of(program, &plan.prefix) }
 }

@@ -13,6 +13,10 @@ use std::fmt;
 pub struct Report {
     /// In order of text.
     pub processes: Vec<ProcessReport>,
+    /// Pure functions, in order of text.
+    pub functions: Vec<FunctionReport>,
+    /// How the bytes of code were found.
+    pub code: CodeBytes,
     /// Bytes of each pool, by name.
     pub pools: Vec<(String, u64)>,
     /// Bytes of the ready list, program counters and blocked bits.
@@ -36,8 +40,33 @@ pub struct ProcessReport {
     pub replicas: u32,
     /// Bytes of one instance's frame.
     pub frame_bytes: u64,
-    /// First and last line of its code in the source, and the file; what is compiled from these lines is its code.
-    pub lines: (u16, u32, u32),
+    /// Bytes of its code, if they were measured.
+    pub code_bytes: Option<u64>,
+}
+
+/// Code of one pure function that was not compiled into its callers.
+#[derive(Clone, Debug)]
+pub struct FunctionReport {
+    /// Its name in the source.
+    pub name: String,
+    /// Bytes of its code, if they were measured.
+    pub code_bytes: Option<u64>,
+}
+
+/// What is known of the size of the code. This crate compiles nothing: who does fills it in.
+#[derive(Clone, Debug)]
+pub enum CodeBytes {
+    /// Nobody has asked.
+    Unasked,
+    /// Nothing, and why.
+    Unknown(String),
+    /// All of it.
+    Measured {
+        /// Of the compiler, and its flags.
+        compiler: String,
+        /// Of the scheduler, the ways in and out, and what processes share.
+        scheduler_bytes: u64,
+    },
 }
 
 /// Measures a program.
@@ -49,20 +78,11 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
         .enumerate()
         .map(|(index, process)| {
             let members: Vec<_> = frame_members(plan, index).iter().map(|member| member.extent).collect();
-            let blocks = process.body.blocks.iter();
-            let places = blocks.flat_map(|block| {
-                block.instructions.iter().map(|instruction| instruction.location).chain([block.location])
-            });
-            let lines: Vec<u32> = places
-                .filter(|place| place.line != 0 && place.file == process.location.file)
-                .map(|place| place.line)
-                .collect();
-            let last = lines.iter().copied().max().unwrap_or(process.location.line);
             ProcessReport {
                 name: process.name.to_string(),
                 replicas: process.replicas,
                 frame_bytes: structure(&members).0.size,
-                lines: (process.location.file, process.location.line, last),
+                code_bytes: None,
             }
         })
         .collect();
@@ -92,8 +112,13 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
             Operation::After { .. } => true,
         })
     });
+    let functions = plan.program.functions.iter();
     Report {
         processes,
+        functions: functions
+            .map(|function| FunctionReport { name: function.name.to_string(), code_bytes: None })
+            .collect(),
+        code: CodeBytes::Unasked,
         pools,
         scheduler_bytes,
         instances: plan.instances,
@@ -103,23 +128,46 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "memory")?;
+impl Report {
+    fn memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheduler_code = match &self.code {
+            CodeBytes::Unasked | CodeBytes::Unknown(_) => None,
+            CodeBytes::Measured { scheduler_bytes, .. } => Some(*scheduler_bytes),
+        };
+        writeln!(f, "{:<34} {:>8} {:>8}", "bytes", "RAM", "code")?;
+        let mut row = |name: String, ram: Option<u64>, code: Option<u64>, note: String| {
+            let ram = ram.map_or(String::new(), |bytes| bytes.to_string());
+            let code = code.map_or(String::new(), |bytes| bytes.to_string());
+            writeln!(f, "{}", format!("  {name:<32} {ram:>8} {code:>8}{note}").trim_end())
+        };
         for process in &self.processes {
             let total = process.frame_bytes * u64::from(process.replicas);
-            match process.replicas {
-                1 => writeln!(f, "  process {:<24} {total:>8} bytes", process.name)?,
+            let (name, note) = match process.replicas {
+                1 => (format!("process {}", process.name), String::new()),
                 replicas => {
-                    let name = format!("{}[{replicas}]", process.name);
-                    writeln!(f, "  process {name:<24} {total:>8} bytes ({} each)", process.frame_bytes)?;
+                    (format!("process {}[{replicas}]", process.name), format!("  ({} each)", process.frame_bytes))
                 }
-            }
+            };
+            row(name, Some(total), process.code_bytes, note)?;
+        }
+        for function in self.functions.iter().filter(|function| function.code_bytes.is_some_and(|bytes| bytes > 0)) {
+            row(format!("fn {}", function.name), None, function.code_bytes, String::new())?;
         }
         for (name, bytes) in &self.pools {
-            writeln!(f, "  pool {name:<27} {bytes:>8} bytes")?;
+            row(format!("pool {name}"), Some(*bytes), None, String::new())?;
         }
-        writeln!(f, "  {:<32} {:>8} bytes", "scheduler", self.scheduler_bytes)?;
+        row("scheduler".to_string(), Some(self.scheduler_bytes), scheduler_code, String::new())?;
+        match &self.code {
+            CodeBytes::Unasked => Ok(()),
+            CodeBytes::Unknown(reason) => writeln!(f, "  code is not known: {reason}"),
+            CodeBytes::Measured { compiler, .. } => writeln!(f, "  code as compiled by {compiler}"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.memory(f)?;
         let others = self.instances.saturating_sub(1);
         writeln!(f, "fairness")?;
         writeln!(f, "  a ready instance runs after at most {others} other turns")?;

@@ -1,7 +1,7 @@
 //! The C file as a whole: state, the scheduler around the processes, the ways in and out. The schedule is that of the
 //! reference, section 9.
 
-use super::code::{Code, OWN_LINE, Scope, c_string, line};
+use super::code::{Code, OWN_LINE, Owner, Scope, c_string, line, owner_line, owner_of_line};
 use super::faults::Faults;
 use super::header::ready_capacity;
 use super::helpers::Helper;
@@ -24,8 +24,8 @@ macro_rules! put {
     };
 }
 
-/// Writes the C file.
-pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Helpers) -> String {
+/// Writes the C file, and says whose each of its lines is.
+pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Helpers) -> (String, Vec<Owner>) {
     let prefix = &plan.prefix;
     let mut functions =
         Functions { plan, faults, helpers, declarations: String::new(), text: String::new(), outside: String::new() };
@@ -110,7 +110,7 @@ fn source_name(plan: &Plan<'_>) -> String {
 }
 
 /// Drops labels no one jumps to, and leads `#line` back to this file where it was left.
-fn finish(plan: &Plan<'_>, text: &str) -> String {
+fn finish(plan: &Plan<'_>, text: &str) -> (String, Vec<Owner>) {
     // Labels belong to functions, which end with a brace at the margin.
     let mut functions = vec![BTreeSet::new()];
     for line in text.lines() {
@@ -127,10 +127,15 @@ fn finish(plan: &Plan<'_>, text: &str) -> String {
     let mut functions = functions.into_iter();
     let mut used = functions.next().unwrap_or_default();
     let mut result = String::with_capacity(text.len());
+    let (mut owners, mut owner) = (Vec::new(), Owner::Scheduler);
     let mut number = 1;
     let mut dropped = false;
     let name = source_name(plan);
     for line in text.lines() {
+        if let Some(next) = owner_of_line(line) {
+            owner = next;
+            continue;
+        }
         let label = line.strip_suffix(':').filter(|label| {
             !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && *label != "default"
         });
@@ -153,8 +158,9 @@ fn finish(plan: &Plan<'_>, text: &str) -> String {
             result.push('\n');
         }
         number += 1;
+        owners.push(owner);
     }
-    result
+    (result, owners)
 }
 
 fn names(plan: &Plan<'_>, text: &mut String) {
@@ -481,8 +487,10 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("    ESP_UNREACHABLE;");
     code.close("}");
     for index in 0..plan.processes.len() {
+        code.text.push_str(&owner_line(Owner::Process(index)));
         process(&mut code, index);
     }
+    code.text.push_str(&owner_line(Owner::Scheduler));
     code.line("");
     code.line("/* scheduler */");
     for channel in 0..plan.channels.len() {

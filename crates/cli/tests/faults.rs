@@ -1,0 +1,107 @@
+//! What is said of a fault: `qj run` on each engine and an executable of its own use the same words, but for the line
+//! of the source, which an executable does not have.
+
+mod support;
+
+use support::Folder;
+
+/// A program with a fault of every kind but deadlock, chosen by its input, and a piece of what is said of each.
+const FAULTS: &str = r#"memory manual;
+type t = bytes[<=4];
+pool t 2;
+channel i: int external out shared = "text:-";
+channel c(int);
+extern fn nowhere(int) -> int;
+process p[2] {
+  if (int(@) == 1) {
+    in(i, $n);
+    var a = n - n, b: bytes[<=9] = "abcdef", x: #array[3] of int = #[0; 3];
+    if (n == 1) { assert(a == 1); }
+    if (n == 2) { for k in 0..9 { x[k] = 1; } }
+    if (n == 3) { a = 1 / a; }
+    if (n == 4) { alt { out(c, 1 / a) { } } }
+    if (n == 5) { for k in 0..9 { var y: t = "y"; assert(y.len == 1); } }
+    if (n == 6) { var s: bytes[<=3] = b; assert(s.len == 6); }
+    if (n == 7) { var y: t = "a"; unlink(y); unlink(y); }
+    if (n == 8) { alt { when (a == 1) out(c, 1) { } } }
+    if (n == 9) { a = nowhere(1); }
+    assert(x[0] + a > 99);
+  }
+}
+process q { idle in(c, _); }
+"#;
+const SAID: [&str; 9] = [
+    "fault[assert]: the assertion is false, in process `p[1]`\n  --> a.esp:11",
+    "fault[bounds]",
+    "fault[div]: division by zero, in process `p[1]`\n",
+    "fault[div]: division by zero, in process `p[1]`, channel `c`\n",
+    "no free object of `t`, in process `p[1]`",
+    "fault[range]",
+    "fault[memory]: use of an object whose count is 0",
+    "fault[alt]",
+    "nothing supplies the extern function `nowhere`",
+];
+
+/// Programs that wait in vain in different ways, and a piece of what is said of them.
+const DEADLOCKS: [(&str, &str); 4] = [
+    (
+        "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\n\
+         process Q { alt { in(b, $x) { out(a, x); } } }\n",
+        "      for `P` to write `b`\n",
+    ),
+    (
+        "channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n",
+        "for nobody who is left to read",
+    ),
+    (
+        "channel a(int) shared;\nchannel b(int);\nprocess P[9] { in(a, $x); out(b, x); }\n\
+         process Q { var done = false; while (!done) { in(b, _); } out(a, 1); }\n",
+        " and 4 more, channel `a`\n",
+    ),
+    (
+        "type t = bytes[<=4];\npool t 1;\nchannel c(int);\n\
+         process p { var a: t = \"a\"; alt { when (free(t) > 0) in(c, _) { } } assert(a.len == 1); }\n\
+         process q { out(c, 1); }\n",
+        "for a guard that stays false",
+    ),
+];
+
+/// What was said of the fault, without the line of the source and its caret.
+fn words(output: &std::process::Output) -> String {
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.find("fault[").map_or("", |start| &said[start..]);
+    let is_source = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+    said.lines().filter(|line| !is_source(line)).fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Runs a program on each engine and as an executable, once for each input.
+fn check(program: &str, cases: &[(String, &str)]) {
+    let folder = Folder::with(&[("a.esp", program)]);
+    folder.qj("build --emit exe a.esp -o a.out").assert().success();
+    for (input, expected) in cases {
+        let run = |engine: &str| {
+            let run = folder.qj(&format!("run --engine {engine} a.esp")).stdin(input.as_str());
+            words(&run.output().expect("qj runs"))
+        };
+        let executable = snapbox::cmd::Command::new(folder.path("a.out")).stdin(input.as_str());
+        let executable = words(&executable.output().expect("the executable runs"));
+        let interpreted = run("interp");
+        assert!(interpreted.contains(expected), "{program}\n{interpreted}");
+        assert_eq!(run("c"), interpreted, "{program}");
+        assert_eq!(executable, interpreted, "{program}");
+    }
+}
+
+#[test]
+fn faults_have_the_same_words_everywhere() {
+    let cases: Vec<_> = SAID.iter().enumerate().map(|(index, said)| (format!("{}\n", index + 1), *said)).collect();
+    check(FAULTS, &cases);
+}
+
+#[test]
+fn deadlocks_have_the_same_words_everywhere() {
+    for (program, said) in DEADLOCKS {
+        check(program, &[(String::new(), said)]);
+    }
+}

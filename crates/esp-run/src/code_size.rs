@@ -1,0 +1,111 @@
+//! How many bytes of code each process becomes: compiles the generated C once more, with debugging information, and asks
+//! that for the line every byte comes from. What was inlined belongs to the code it was inlined into.
+
+use crate::compiled::HEADER_NAME;
+use crate::compiler::{Workshop, compiler_name};
+use crate::trouble::Trouble;
+use addr2line::{Loader, Location};
+use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report};
+use quaject_esp_gen::{RUNTIME_HEADER, c::Options};
+use quaject_esp_ir::ir::Program;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// As firmware is compiled.
+pub const SIZE_FLAGS: &[&str] = &["-std=gnu99", "-Os"];
+
+/// Fills in the code bytes of a program's report; without a C compiler, why they are not known.
+pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
+    match measure(program, options, SIZE_FLAGS) {
+        Ok(sizes) => sizes.fill(report),
+        Err(trouble) => report.code = CodeBytes::Unknown(trouble.cause),
+    }
+}
+
+/// Bytes of code, by whose it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeSizes {
+    /// What each is of the whole.
+    pub bytes: BTreeMap<Owner, u64>,
+    /// Bytes of the section that holds the code.
+    pub text_bytes: u64,
+    /// The compiler with its flags.
+    pub compiler: String,
+}
+
+impl CodeSizes {
+    /// The bytes of one owner.
+    pub fn of(&self, owner: Owner) -> u64 {
+        self.bytes.get(&owner).copied().unwrap_or(0)
+    }
+
+    fn fill(&self, report: &mut Report) {
+        for (index, process) in report.processes.iter_mut().enumerate() {
+            process.code_bytes = Some(self.of(Owner::Process(index)));
+        }
+        for (index, function) in report.functions.iter_mut().enumerate() {
+            function.code_bytes = Some(self.of(Owner::Function(index)));
+        }
+        let (compiler, scheduler_bytes) = (self.compiler.clone(), self.of(Owner::Scheduler));
+        report.code = CodeBytes::Measured { compiler, scheduler_bytes };
+    }
+}
+
+/// Compiles a program's C with these flags and measures it.
+pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<CodeSizes, Trouble> {
+    // Debuggers lead to the C, whose lines have owners; code is the same.
+    let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
+    let generated = c::generate(program, &options);
+    let workshop = Workshop::open()?;
+    workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
+    workshop.write(HEADER_NAME, &generated.header)?;
+    let source = workshop.write(SOURCE_NAME, &generated.source)?;
+    let image = workshop.path("image");
+    workshop.link_alone(&source, flags, &image)?;
+    let (bytes, text_bytes) = attribute(&image, &generated.owners)?;
+    Ok(CodeSizes { bytes, text_bytes, compiler: compiler_name(flags) })
+}
+
+const SOURCE_NAME: &str = "program.c";
+
+/// Whose each byte of the code is.
+fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u64), Trouble> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Trouble::new(format!("the debugging information of the compiled program cannot be read: {error}"))
+    };
+    let loader = Loader::new(image).map_err(|error| unreadable(&error))?;
+    let Some((start, size)) = text_section(&loader) else {
+        return Err(unreadable(&"it has no code"));
+    };
+    let mut bytes = BTreeMap::new();
+    let mut last = Owner::Scheduler;
+    for address in start..start + size {
+        let mut frames = loader.find_frames(address).map_err(|error| unreadable(&error))?;
+        // From the innermost frame out: a process or function has what is inlined into it; the scheduler is left with
+        // what none of them asked for.
+        let mut owner = None;
+        while let Some(frame) = frames.next().map_err(|error| unreadable(&error))? {
+            match frame.location.and_then(|location| owner_of(&location, owners)) {
+                Some(Owner::Scheduler) => owner = owner.or(Some(Owner::Scheduler)),
+                Some(other) => owner = Some(other),
+                None => {}
+            }
+        }
+        // Bytes without a line, which the compiler made on its own, belong to what stands before them.
+        last = owner.unwrap_or(last);
+        *bytes.entry(last).or_insert(0) += 1;
+    }
+    Ok((bytes, size))
+}
+
+/// Whose a line of our own file is.
+fn owner_of(location: &Location<'_>, owners: &[Owner]) -> Option<Owner> {
+    let line = location.line?.checked_sub(1)?;
+    if location.file?.ends_with(SOURCE_NAME) { owners.get(line as usize).copied() } else { None }
+}
+
+/// Where the code is, and how much.
+fn text_section(loader: &Loader) -> Option<(u64, u64)> {
+    let range = loader.get_section_range(b".text")?;
+    Some((range.begin, range.end - range.begin))
+}

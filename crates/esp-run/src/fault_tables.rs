@@ -1,0 +1,67 @@
+//! What an executable says of a fault: tables of the words that `fault` uses here, of who waits where for whom, and of
+//! what has a name, in C. The hosted main puts them together (`tell_fault`).
+
+use crate::fault::{cause, help, names, operations_at, possible_partners, wait_places};
+use quaject_esp_ir::ir::{Direction, Fault, ProcessId, Program};
+use quaject_esp_ir::report::fault_name;
+use std::fmt::Write;
+
+/// By the numbers of `esp_fault_code`, from 1.
+const FAULTS: [Fault; 10] = [
+    Fault::Assert,
+    Fault::Bounds,
+    Fault::Div,
+    Fault::Overflow,
+    Fault::Pool,
+    Fault::Range,
+    Fault::Memory,
+    Fault::Alt,
+    Fault::Deadlock,
+    Fault::Extern,
+];
+
+/// The tables; `quoted` makes C strings.
+pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &mut String) {
+    let _ = writeln!(text, "const qj_fault qj_faults[] = {{");
+    for fault in FAULTS {
+        let (name, cause) = (quoted(fault_name(fault)), quoted(&cause(fault, None)));
+        let help = help(fault).map_or("0".to_string(), quoted);
+        let _ = writeln!(text, "    {{{name}, {cause}, {help}}},");
+    }
+    let _ = writeln!(text, "}};\n\nconst qj_cause qj_causes[] = {{");
+    for (fault, place, name) in names(program) {
+        let code = FAULTS.iter().position(|other| *other == fault).map_or(0, |index| index + 1);
+        let cause = quoted(&cause(fault, Some(&name)));
+        let _ = writeln!(text, "    {{{code}, {}, {}, {}, {cause}}},", place.file, place.line, place.column);
+    }
+    // Arrays without elements are not C: one that nobody looks at ends each.
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0}}\n}};\n\nconst qj_wait qj_waits[] = {{");
+    let (mut partners, mut count) = (String::new(), 0);
+    for (index, process) in program.processes.iter().enumerate() {
+        let id = ProcessId(index as u32);
+        let instances = format!("{}, {}", program.first_instance(id), process.replicas);
+        for place in wait_places(process) {
+            let at = format!("{}, {}, {}", place.file, place.line, place.column);
+            for (channel, direction) in operations_at(program, id, place) {
+                let ranges = possible_partners(program, channel, direction);
+                let verb = match direction {
+                    Direction::In => "write",
+                    Direction::Out => "read",
+                };
+                let _ = writeln!(
+                    text,
+                    "    {{{instances}, {at}, {}, {}, {count}, {}}},",
+                    quoted(&program.channels[channel.0 as usize].name),
+                    quoted(verb),
+                    ranges.len()
+                );
+                for range in ranges {
+                    let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
+                    count += 1;
+                }
+            }
+        }
+    }
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
+    let _ = writeln!(text, "const qj_instances_of qj_partners[] = {{{partners}{{0, 0}}}};\n");
+}
