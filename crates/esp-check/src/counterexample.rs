@@ -120,6 +120,9 @@ impl Counterexample {
                 writeln!(text, "{number:>4}  {line}").expect("writing to a string does not fail");
             }
         }
+        if self.cycle == Some(self.steps.len()) {
+            text.push_str("   and so for ever\n");
+        }
         text.push_str(&self.problem.text(program));
         text.push('\n');
         text

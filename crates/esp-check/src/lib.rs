@@ -11,8 +11,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod automaton;
 mod counterexample;
 mod domain;
+mod liveness;
+mod ltl;
 mod moves;
 mod options;
 mod parts;
@@ -26,9 +29,13 @@ mod surroundings;
 
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
-pub use options::{Limit, Limits, Options, Progress, Reduction, Storage, Symmetry};
+pub use ltl::BadProperty;
+pub use options::{Limit, Limits, Liveness, Options, Progress, Reduction, Storage, Symmetry};
 pub use report::{Report, Verdict};
 
+use automaton::Automaton;
+use liveness::{Endless, Goal};
+use ltl::{Atom, Formula};
 use moves::MoveEnd;
 use quaject_esp_ir::ir::Location;
 use quaject_esp_ir::model::ModelProgram;
@@ -46,6 +53,8 @@ pub enum Refusal {
     TooLarge(TooLarge),
     /// These would need ranges.
     Unbounded(Vec<Unbounded>),
+    /// A property does not say anything.
+    Property(BadProperty),
 }
 
 impl From<TooLarge> for Refusal {
@@ -57,6 +66,7 @@ impl From<TooLarge> for Refusal {
 /// Explores a program. `progress` is told from time to time how far it is.
 pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
     let started = Instant::now();
+    let formulas = formulas(model)?;
     let stepping = match options.reduction {
         Reduction::On => Stepping::Settled,
         Reduction::Off => Stepping::Plain,
@@ -64,11 +74,20 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     let space = Space::new(model, stepping, options.symmetry == Symmetry::On).map_err(Refusal::Unbounded)?;
     let store = Store::new(space.width);
     let searched = search::search(&space, &store, options, progress)?;
-    let verdict = match (&searched.finding, searched.limit) {
+    let mut verdict = match (&searched.finding, searched.limit) {
         (Some(finding), _) => Verdict::Violated(show(&space, &store, finding)?),
         (None, Some(limit)) => Verdict::Unfinished(limit),
         (None, None) => Verdict::Holds,
     };
+    let mut properties = Vec::new();
+    if verdict == Verdict::Holds {
+        verdict = check_properties(model, options, formulas, &mut properties)?;
+    }
+    if verdict == Verdict::Holds && options.liveness == Liveness::Progress {
+        let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+        properties.push("nobody waits for ever while others go on (weak fairness)".to_string());
+        verdict = endless(&space, &Goal::Starved, options, "")?;
+    }
     let unreached = match verdict {
         Verdict::Holds => report::unreached(model, &searched.coverage),
         Verdict::Violated(_) | Verdict::Unfinished(_) => Vec::new(),
@@ -83,8 +102,58 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         unreached,
         restrictions: report::restrictions(model),
         missed: 0.0,
-        properties: Vec::new(),
+        properties,
     })
+}
+
+/// The negations of a model's properties, each with its atoms.
+type Formulas = Vec<(Formula, Vec<Atom>)>;
+
+fn formulas(model: &ModelProgram) -> Result<Formulas, Refusal> {
+    let one = |(number, text): (usize, &String)| {
+        let mut atoms = Vec::new();
+        let formula = ltl::negated(&model.program, number, text, &mut atoms).map_err(Refusal::Property)?;
+        Ok((formula, atoms))
+    };
+    model.properties.iter().enumerate().map(one).collect()
+}
+
+/// Looks for a run that contradicts a property, one after the other; those that hold are added to `hold`.
+fn check_properties(
+    model: &ModelProgram,
+    options: &Options,
+    formulas: Formulas,
+    hold: &mut Vec<String>,
+) -> Result<Verdict, Refusal> {
+    for (number, (formula, atoms)) in formulas.into_iter().enumerate() {
+        let text = &model.properties[number];
+        let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+        space.watch(&atoms).map_err(|_| {
+            let message = "the property names more than 8 labels of one process".to_string();
+            Refusal::Property(BadProperty { number, message, help: None })
+        })?;
+        match endless(&space, &Goal::Accepted(&Automaton::new(&formula)), options, text)? {
+            Verdict::Holds => hold.push(text.clone()),
+            verdict => return Ok(verdict),
+        }
+    }
+    Ok(Verdict::Holds)
+}
+
+fn endless(space: &Space<'_>, goal: &Goal<'_>, options: &Options, property: &str) -> Result<Verdict, Refusal> {
+    let lasso = match liveness::search(space, goal, &options.limits)? {
+        Endless::None => return Ok(Verdict::Holds),
+        Endless::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
+        Endless::Found(lasso) => lasso,
+    };
+    let steps = retrace::narrate(space, &lasso.steps)?;
+    let problem = match lasso.starved {
+        Some(instance) => {
+            Problem::Starvation { instance, location: retrace::standing_at(space, &lasso.steps, instance)? }
+        }
+        None => Problem::Property { property: property.to_string() },
+    };
+    Ok(Verdict::Violated(Counterexample { problem, cycle: Some(lasso.cycle), steps }))
 }
 
 /// The run that leads to what was found.

@@ -90,6 +90,11 @@ pub(crate) struct Mover<'m> {
     /// The moves of the state at hand.
     pub(crate) found: Vec<MoveRef>,
     bytes: Vec<u8>,
+    /// Per instance, for those with labels that a property names: which of them it has passed on its way to where it
+    /// stands, in the order of [`Space::watched`].
+    marks: Vec<u8>,
+    /// What was executed before the machine's own record was last cleared.
+    executed: Option<Coverage>,
 }
 
 impl<'m> Mover<'m> {
@@ -113,6 +118,8 @@ impl<'m> Mover<'m> {
             fresh: Vec::new(),
             found: Vec::new(),
             bytes: Vec::new(),
+            marks: vec![0; space.instances],
+            executed: None,
         })
     }
 
@@ -127,7 +134,9 @@ impl<'m> Mover<'m> {
 
     /// What its machine has executed.
     pub(crate) fn coverage(&mut self) -> Option<Coverage> {
-        self.machine.coverage().map(|coverage| coverage.clone())
+        let mut coverage = self.machine.coverage()?.clone();
+        self.executed.iter().for_each(|executed| coverage.add(executed));
+        Some(coverage)
     }
 
     /// Makes the state at hand this one.
@@ -142,8 +151,11 @@ impl<'m> Mover<'m> {
         self.space.parts.read(self.space.kinds[slot as usize], part, &mut self.bytes);
         if self.space.shared == Some(slot) {
             self.machine.load_shared(&mut self.state, &self.bytes);
-        } else {
+        } else if self.space.watched[slot as usize].is_empty() {
             self.machine.load_instance(&mut self.state, slot, &self.bytes);
+        } else {
+            self.marks[slot as usize] = self.bytes[0];
+            self.machine.load_instance(&mut self.state, slot, &self.bytes[1..]);
         }
     }
 
@@ -152,6 +164,9 @@ impl<'m> Mover<'m> {
         if self.space.shared == Some(slot) {
             self.state.save_shared(&mut self.bytes);
         } else {
+            if !self.space.watched[slot as usize].is_empty() {
+                self.bytes.push(self.marks[slot as usize]);
+            }
             self.state.save_instance(slot, &mut self.bytes);
         }
         self.space.parts.number(self.space.kinds[slot as usize], &self.bytes)
@@ -382,7 +397,9 @@ impl<'m> Mover<'m> {
         loop {
             restore(self);
             let mut fuel = MOST_FUEL;
+            self.begin_marks();
             let effect = self.machine.step(step, &mut self.state, &mut self.world, &mut fuel);
+            self.end_marks(step);
             let end = match effect {
                 Effect::Done => MoveEnd::Goes,
                 Effect::Exited(_) => MoveEnd::Exits,
@@ -400,6 +417,58 @@ impl<'m> Mover<'m> {
             }
         }
         self.world.offer(None);
+    }
+
+    /// Which atoms of the property hold.
+    pub(crate) fn atoms(&mut self, numbers: &[u32]) -> u64 {
+        let mut atoms = 0;
+        for slot in 0..self.space.instances {
+            if self.space.watched[slot].is_empty() {
+                continue;
+            }
+            self.bytes.clear();
+            self.space.parts.read(self.space.kinds[slot], numbers[slot], &mut self.bytes);
+            for (bit, (atom, _)) in self.space.watched[slot].iter().enumerate() {
+                atoms |= u64::from(self.bytes[0] >> bit & 1) << atom;
+            }
+        }
+        atoms
+    }
+
+    fn begin_marks(&mut self) {
+        if self.space.watches
+            && let Some(coverage) = self.machine.coverage()
+        {
+            match &mut self.executed {
+                Some(executed) => executed.add(coverage),
+                None => self.executed = Some(coverage.clone()),
+            }
+            coverage.clear();
+        }
+    }
+
+    /// Notes the labels passed by whoever ran its own code; whoever leaves an operation has passed none.
+    fn end_marks(&mut self, step: Step) {
+        if !self.space.watches {
+            return;
+        }
+        match step {
+            Step::Local { instance } => {
+                let process = self.space.process(instance);
+                let Some(coverage) = self.machine.coverage() else { return };
+                for (bit, (_, position)) in self.space.watched[instance as usize].iter().enumerate() {
+                    self.marks[instance as usize] |= u8::from(coverage.has(process, *position)) << bit;
+                }
+            }
+            Step::Communicate { sender, receiver, .. } => {
+                self.marks[sender as usize] = 0;
+                self.marks[receiver as usize] = 0;
+            }
+            Step::FromWorld { instance, .. }
+            | Step::ToWorld { instance, .. }
+            | Step::After { instance, .. }
+            | Step::Else { instance } => self.marks[instance as usize] = 0,
+        }
     }
 
     /// What can happen when a sender and a receiver in these parts meet: a range of `met`.

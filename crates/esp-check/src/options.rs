@@ -11,6 +11,8 @@ pub struct Options {
     pub symmetry: Symmetry,
     /// How visited states are remembered.
     pub storage: Storage,
+    /// What is asked of runs that go on for ever, besides the model's properties.
+    pub liveness: Liveness,
     /// How many threads search.
     pub threads: usize,
     /// How far.
@@ -23,6 +25,7 @@ impl Default for Options {
             reduction: Reduction::On,
             symmetry: Symmetry::Off,
             storage: Storage::Exact,
+            liveness: Liveness::Ignored,
             threads: 1,
             limits: Limits::default(),
         }
@@ -45,6 +48,15 @@ pub enum Symmetry {
     On,
     /// They are not.
     Off,
+}
+
+/// What is asked of runs that go on for ever.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Liveness {
+    /// Nothing.
+    Ignored,
+    /// That nobody waits for ever, but where it may, while others go on (under weak fairness).
+    Progress,
 }
 
 /// How visited states are remembered.

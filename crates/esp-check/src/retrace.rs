@@ -45,18 +45,19 @@ pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Resul
     let mut wanted = vec![0; space.width];
     for state in &states[1..] {
         store.read(*state, &mut wanted);
-        step_to(&mut mover, &mut numbers, &mut way, &|reached| reached == wanted);
+        let found = try_step_to(&mut mover, &mut numbers, &mut way, &|reached| reached == wanted);
+        assert!(found, "every visited state but the first is reached by a move from its parent");
     }
     Ok(way)
 }
 
-/// Takes the move to the state that is wanted.
-pub(crate) fn step_to(
+/// Takes the move to the state that is wanted, if there is one.
+pub(crate) fn try_step_to(
     mover: &mut Mover<'_>,
     numbers: &mut [u32],
     way: &mut Vec<Chosen>,
     is_wanted: &dyn Fn(&[u32]) -> bool,
-) {
+) -> bool {
     mover.find(numbers);
     let mut reached = vec![0; numbers.len()];
     let base = hash(numbers);
@@ -80,9 +81,9 @@ pub(crate) fn step_to(
         }
         let slots: Vec<u32> = found.changes.iter().map(|(slot, _)| *slot).collect();
         settle(mover, numbers, slots.into_iter(), way);
-        return;
+        return true;
     }
-    unreachable!("every visited state but the first is reached by a move from its parent")
+    false
 }
 
 /// The own code that some run at once.
@@ -148,4 +149,22 @@ fn from_world(offered: Option<&Option<quaject_esp_ir::explore::Offered>>) -> Opt
         Some(Some(Offered::FromWorld(channel))) => Some(*channel),
         Some(_) | None => None,
     }
+}
+
+/// Where an instance stands after these steps.
+pub(crate) fn standing_at(space: &Space<'_>, way: &[Chosen], instance: u32) -> Result<Location, TooLarge> {
+    let mut mover = Mover::new(space)?;
+    let numbers = mover.start();
+    mover.load_all(&numbers);
+    let (machine, state, world) = mover.scene();
+    for chosen in way {
+        if let Step::FromWorld { instance, branch } = chosen.step {
+            let channel = from_world(machine.standing(state, instance).branches.get(branch as usize));
+            world.offer(channel.zip(chosen.message.map(|number| number as usize)));
+        }
+        world.choose(&chosen.choices);
+        machine.step(chosen.step, state, world, &mut (1 << 26));
+        world.offer(None);
+    }
+    Ok(machine.location(state, instance))
 }

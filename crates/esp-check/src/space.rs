@@ -6,10 +6,11 @@
 //! ```
 
 use crate::domain::Unbounded;
+use crate::ltl::Atom;
 use crate::parts::{Parts, kinds_of};
 use crate::surroundings::Outside;
 use quaject_esp_ir::explore::{Offered, Standing};
-use quaject_esp_ir::ir::{AltOrder, Boundary, ChannelId, Direction, Operation, ProcessId, Terminator, Type, Wait};
+use quaject_esp_ir::ir::{AltOrder, Boundary, ChannelId, Direction, Op, Operation, ProcessId, Terminator, Type, Wait};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_ir::step::Control;
 use std::sync::Arc;
@@ -47,6 +48,9 @@ pub(crate) struct Space<'m> {
     pub(crate) receivers: Vec<Vec<u32>>,
     /// Groups of slots whose order does not matter.
     pub(crate) groups: Vec<std::ops::Range<usize>>,
+    /// Per instance: the atoms of the property that ask about it, at most 8, each with the label's position in its code.
+    pub(crate) watched: Vec<Vec<(usize, usize)>>,
+    pub(crate) watches: bool,
     texts: Vec<ProcessText>,
     processes: Vec<ProcessId>,
     /// Per channel: the instances that read it, and those that write it.
@@ -133,6 +137,8 @@ impl<'m> Space<'m> {
             stepping: if pools || wide { Stepping::Whole } else { stepping },
             receivers: Vec::new(),
             groups: if alike { interchangeable(model, &processes) } else { Vec::new() },
+            watched: vec![Vec::new(); instances],
+            watches: false,
             texts: Vec::new(),
             users: users(model, &processes),
             processes,
@@ -176,6 +182,40 @@ impl<'m> Space<'m> {
             }
         }
         ProcessText { exits, noticed, coupled }
+    }
+
+    /// Keeps in every state what these atoms ask for. Returns an atom that is one too many for its process.
+    pub(crate) fn watch(&mut self, atoms: &[Atom]) -> Result<(), Atom> {
+        for (number, atom) in atoms.iter().enumerate() {
+            let process = &self.model.program.processes[self.process(atom.instance).0 as usize];
+            let mut position = 0;
+            let mut found = None;
+            for block in &process.body.blocks {
+                for instruction in &block.instructions {
+                    if matches!(instruction.op, Op::Mark(label) if label == atom.label) {
+                        found = Some(position);
+                    }
+                    position += 1;
+                }
+                position += 1;
+            }
+            // A label that no run can reach is never passed.
+            let Some(position) = found else { continue };
+            let watched = &mut self.watched[atom.instance as usize];
+            if watched.len() == 8 || number >= 64 {
+                return Err(*atom);
+            }
+            watched.push((number, position));
+            self.watches = true;
+        }
+        // Replicas of which different labels are asked for cannot share a table.
+        self.kinds = (0..self.kinds.len()).collect();
+        self.parts = Parts::new(self.kinds.len());
+        Ok(())
+    }
+
+    pub(crate) fn process(&self, instance: u32) -> ProcessId {
+        self.processes[instance as usize]
     }
 
     pub(crate) fn is_left_out(&self, instance: u32) -> bool {

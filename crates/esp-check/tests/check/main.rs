@@ -1,4 +1,5 @@
 //! Small programs and what the checker says of them: each property with a program that has it and one that has not.
 
+mod endless;
 mod faults;
 mod support;

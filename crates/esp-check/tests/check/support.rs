@@ -38,6 +38,7 @@ pub(crate) const UNREDUCED: Options = Options {
     reduction: Reduction::Off,
     symmetry: quaject_esp_check::Symmetry::Off,
     storage: quaject_esp_check::Storage::Exact,
+    liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
     limits: quaject_esp_check::Limits { states: None, bytes: None, time: None },
 };

@@ -1,0 +1,176 @@
+//! Runs that go on for ever: properties of models, and who waits for ever.
+
+use crate::support::{UNREDUCED, explore, model, says};
+use expect_test::{Expect, expect};
+use quaject_esp_check::{Liveness, Options, Refusal, Verdict, check};
+
+const CLIENTS: &str = "
+    channel ask(pid(a, b)); channel reply(pid(a, b));
+    process a { while { out(ask, @); #wait in(reply, @); #got } }
+    process b { while { out(ask, @); #wait in(reply, @); #got } }
+";
+
+#[test]
+fn every_request_is_answered() {
+    says(
+        &format!(
+            "{CLIENTS} process s {{ while {{ in(ask, $who); out(reply, who); }} }}
+             model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
+        ),
+        expect![[r#"
+            holds, 45 states, 3 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn a_request_is_forgotten() {
+    says(
+        &format!(
+            "{CLIENTS} process s {{ while {{ in(ask, $who); if (who == @a) {{ in(ask, $other); out(reply, other); }} out(reply, who); }} }}
+             model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
+        ),
+        expect![[r#"
+            holds, 58 states, 5 reduced
+        "#]],
+    );
+}
+
+#[test]
+fn a_server_may_always_serve_the_other() {
+    says(
+        &format!(
+            "{CLIENTS} process s {{ while {{ in(ask, $who); while (who == @b) {{ out(reply, who); in(ask, who); }} out(reply, who); }} }}
+             model m {{ ltl \"[] <> b@Lgot\"; }}"
+        ),
+        expect![[r#"
+            error property
+               from here on again and again
+               1  a -> s: ask(@a)  (p.esp:3:25)
+               2  s -> a: reply(@a)  (p.esp:5:90)
+               3  s  (p.esp:5:14)
+            property `[] <> b@Lgot` does not hold
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_that_ends_stays_where_it_is() {
+    says(
+        "channel c(int); process p { out(c, 1); #done } process q { in(c, _); }
+         model m { ltl \"<> [] p@Ldone\"; }",
+        expect![[r#"
+            holds, 8 states, 2 reduced
+        "#]],
+    );
+    says(
+        "channel c(int); process p { out(c, 1); #done } process q { in(c, _); }
+         model m { ltl \"[] !p@Ldone\"; }",
+        expect![[r#"
+            error property
+               1  p -> q: c(1)  (p.esp:1:29)
+               2  q
+               and so for ever
+            property `[] !p@Ldone` does not hold
+        "#]],
+    );
+}
+
+#[test]
+fn until_and_release() {
+    let program = "channel c(int); process p { #1 out(c, 1); #2 out(c, 2); #3 } process q { in(c, _); in(c, _); }";
+    for (property, holds) in [
+        ("<> p@L1", true),
+        ("!p@L3 U p@L2", true),
+        ("!p@L2 U p@L3", false),
+        ("!p@L3 W p@L2", true),
+        ("p@L2 V !p@L3", true),
+        ("[] (p@L2 -> <> p@L3)", true),
+        ("[] (p@L3 -> [] p@L3)", true),
+        ("[] (p@L2 -> [] p@L2)", false),
+        ("<> p@L3 && <> p@L1", true),
+        ("[] <> (p@L1 || p@L2)", false),
+        ("(<> p@L2) <-> (<> p@L3)", true),
+        ("false", false),
+        ("true", true),
+    ] {
+        let model = model(&format!("{program} model m {{ ltl \"{property}\"; }}"), None);
+        let report = explore(&model, &UNREDUCED);
+        assert_eq!(report.verdict == Verdict::Holds, holds, "{property}");
+    }
+}
+
+fn refused(property: &str, expected: Expect) {
+    let model = model(&format!("process proc {{ #1 yield; #retry }} model m {{ ltl \"{property}\"; }}"), None);
+    match check(&model, &Options::default(), &mut |_| {}) {
+        Err(Refusal::Property(bad)) => {
+            expected.assert_eq(&format!("{}\n{}\n", bad.message, bad.help.unwrap_or_default()));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn properties_that_say_nothing() {
+    refused("[] (prc@L1)", expect![[r#"
+        no process named `prc`
+        did you mean `proc`?
+    "#]]);
+    refused("[] proc@Lretyr", expect![[r#"
+        `proc` has no label `#retyr`
+        did you mean `Lretry`?
+    "#]]);
+    refused("[] (proc@L1", expect![[r#"
+        a parenthesis is not closed
+
+    "#]]);
+    refused("proc@L1 proc@L1", expect![[r#"
+        expected an operator or the end of the property, found `proc@L1`
+
+    "#]]);
+    refused("[] proc", expect![[r#"
+        `proc` alone says nothing
+        a label is written `P@L1` for `#1` of process `P`
+    "#]]);
+    refused("", expect![[r#"
+        expected a formula, found the end
+        a label is written `P@L1` for `#1` of process `P`
+    "#]]);
+    refused("proc[3]@L1", expect![[r#"
+        `proc` has no such replica
+        they are numbered 0..1
+    "#]]);
+}
+
+fn progress(text: &str, expected: Expect) {
+    let model = model(text, None);
+    let report = explore(&model, &Options { liveness: Liveness::Progress, ..Options::default() });
+    let told = match &report.verdict {
+        Verdict::Holds => "holds\n".to_string(),
+        Verdict::Violated(found) => found.text(&model),
+        Verdict::Unfinished(limit) => format!("{limit:?}\n"),
+    };
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn who_waits_for_ever() {
+    progress(
+        "channel c(int) shared; channel d(int);
+         process p { while { out(c, 1); } } process q { while { in(c, _); } }
+         process r { out(d, 1); } process s { in(c, _); in(d, _); }",
+        expect![[r#"
+               from here on again and again
+               1  p -> q: c(1)  (p.esp:2:30)
+               2  q  (p.esp:2:57)
+            `r` can wait for ever at p.esp:3:22 while others go on
+        "#]],
+    );
+    progress(
+        "channel c(int);
+         process p { while { out(c, 1); } } process q { while { in(c, _); } }",
+        expect![[r#"
+            holds
+        "#]],
+    );
+}
