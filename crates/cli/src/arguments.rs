@@ -74,6 +74,7 @@ pub(crate) enum Command {
     qj check examples/*.esp\n  \
     qj check sender.esp --fast-paths sender.fp\n  \
     qj check --messages json main.esp 2>&1 | jq .code\n  \
+    qj check main.esp --verify    also look for runs that go wrong, for 100 ms\n  \
     qj explain E0405")]
 pub(crate) struct Check {
     /// Programs; `-` is standard input
@@ -82,6 +83,9 @@ pub(crate) struct Check {
     /// A separate file of fast paths for the program
     #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
     pub(crate) fast_paths: Vec<PathBuf>,
+    /// Also explore the program's models, or all of it, for at most 100 ms: tells runs that go wrong
+    #[arg(long)]
+    pub(crate) verify: bool,
 }
 
 /// Run a program
@@ -391,6 +395,9 @@ pub(crate) struct Verify {
     /// Visit every interleaving, also where the order makes no difference
     #[arg(long)]
     pub(crate) no_reduction: bool,
+    /// Look for processes that can wait for ever while others go on (weak fairness)
+    #[arg(long)]
+    pub(crate) progress: bool,
     /// Take replicas that no value names for interchangeable
     #[arg(long)]
     pub(crate) symmetry: bool,
@@ -403,12 +410,18 @@ pub(crate) struct Verify {
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) max_time: Option<f64>,
+    /// Write the run that goes wrong to FILE, for `qj replay`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
+    /// Draw the run that goes wrong as a message-sequence chart
+    #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
+    pub(crate) chart: Option<PathBuf>,
     /// Write the verdict as one JSON object per model
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Run a recorded run again
+/// Run a recorded run, or a run that `qj verify` found, again
 ///
 /// The recording holds the program and everything it learnt from outside, so no
 /// other file, clock or C function is needed. Every message the program sends is
@@ -419,7 +432,7 @@ pub(crate) struct Verify {
     qj run server.esp --record run.qjr\n  \
     qj replay run.qjr")]
 pub(crate) struct Replay {
-    /// What `qj run --record` wrote
+    /// What `qj run --record` or `qj verify --trace` wrote
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }

@@ -98,9 +98,13 @@ impl Problem {
         }
     }
 
-    /// Whether it is a deadlock, which is a state and no step.
-    pub fn is_deadlock(&self) -> bool {
-        matches!(self, Problem::Fault(report) if report.fault == Fault::Deadlock)
+    /// Whether the last step of the run is what is wrong.
+    pub fn is_step(&self) -> bool {
+        match self {
+            Problem::Fault(report) => report.fault != Fault::Deadlock,
+            Problem::Endless { .. } => true,
+            Problem::Property { .. } | Problem::Starvation { .. } | Problem::Leak { .. } => false,
+        }
     }
 }
 
@@ -115,7 +119,7 @@ impl Counterexample {
                 text.push_str("   from here on again and again\n");
             }
             let last = index + 1 == self.steps.len();
-            if let Some(line) = traced.text(program, last && !self.problem.is_deadlock()) {
+            if let Some(line) = traced.text(program, last && self.problem.is_step()) {
                 number += 1;
                 writeln!(text, "{number:>4}  {line}").expect("writing to a string does not fail");
             }

@@ -7,11 +7,14 @@
 //!   parts, moves             states as numbers; what steps do to them, worked out once
 //!   reduce                   which moves are enough
 //!   store, search            visited states; level after level
+//!   ltl, automaton, liveness runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found
+//!   script, chart            that run as a text to take again, and as a picture
 //! ```
 #![forbid(unsafe_code)]
 
 mod automaton;
+mod chart;
 mod counterexample;
 mod domain;
 mod liveness;
@@ -22,11 +25,13 @@ mod parts;
 mod reduce;
 mod report;
 mod retrace;
+pub mod script;
 mod search;
 mod space;
 mod store;
 mod surroundings;
 
+pub use chart::chart;
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use ltl::BadProperty;
@@ -39,7 +44,7 @@ use ltl::{Atom, Formula};
 use moves::MoveEnd;
 use quaject_esp_ir::ir::Location;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::step::TooLarge;
+use quaject_esp_ir::step::{Step, TooLarge};
 use retrace::Chosen;
 use search::{Finding, Wrong};
 use space::{Space, Stepping};
@@ -161,6 +166,18 @@ fn show(space: &Space<'_>, store: &Store, finding: &Finding) -> Result<Counterex
     let mut way = retrace::way_to(space, store, finding.state)?;
     let problem = match &finding.what {
         Wrong::Deadlock(report) => Problem::Fault(report.clone()),
+        Wrong::Leak(pool) => {
+            let pool = space.model.program.types.pool(*pool).name.to_string();
+            let last = way.last().map_or(0, |chosen| match chosen.step {
+                Step::Communicate { receiver, .. } => receiver,
+                Step::Local { instance }
+                | Step::FromWorld { instance, .. }
+                | Step::ToWorld { instance, .. }
+                | Step::After { instance, .. }
+                | Step::Else { instance } => instance,
+            });
+            Problem::Leak { pool, instance: last }
+        }
         Wrong::Move(found) => {
             way.push(Chosen::of(found));
             match &found.end {

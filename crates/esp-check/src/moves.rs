@@ -5,10 +5,11 @@
 use crate::parts::PartId;
 use crate::space::{Space, Stepping};
 use crate::store;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Resting, Surroundings};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::explore::{Offered, Standing};
-use quaject_esp_ir::ir::{AltOrder, ChannelId};
+use quaject_esp_ir::ir::{AltOrder, ChannelId, MemoryMode, PoolId};
+use quaject_esp_ir::lost::Holders;
 use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::{Checks, Control, Effect, Machine, State, Step, TooLarge};
 use rustc_hash::FxHashMap;
@@ -84,6 +85,8 @@ pub(crate) struct Mover<'m> {
     state: State,
     world: Surroundings,
     infos: Vec<Vec<Option<Box<Info>>>>,
+    /// How many of them there are.
+    learnt: usize,
     meetings: FxHashMap<(u32, PartId, PartId), (u32, u32)>,
     met: Vec<Move>,
     fresh: Vec<Move>,
@@ -93,6 +96,8 @@ pub(crate) struct Mover<'m> {
     /// Per instance, for those with labels that a property names: which of them it has passed on its way to where it
     /// stands, in the order of [`Space::watched`].
     marks: Vec<u8>,
+    /// What leads to objects, if programs have to release them themselves.
+    holders: Option<Holders>,
     /// What was executed before the machine's own record was last cleared.
     executed: Option<Coverage>,
 }
@@ -107,12 +112,18 @@ impl<'m> Mover<'m> {
                 state.leave_out(instance);
             }
         }
+        let holders = match space.model.program.memory {
+            MemoryMode::Manual => Some(machine.holders()),
+            MemoryMode::Automatic => None,
+        };
         Ok(Mover {
             space,
+            holders,
             machine,
             state,
             world: Surroundings::new(Arc::clone(&space.outside)),
             infos: (0..space.instances).map(|_| Vec::new()).collect(),
+            learnt: 0,
             meetings: FxHashMap::default(),
             met: Vec::new(),
             fresh: Vec::new(),
@@ -181,7 +192,19 @@ impl<'m> Mover<'m> {
     pub(crate) fn rest(&mut self, numbers: &[u32]) -> Outcome {
         self.load_all(numbers);
         self.world.offer(None);
-        self.machine.rest(&mut self.state, &mut self.world)
+        self.world.rest(Resting::Yes);
+        let outcome = self.machine.rest(&mut self.state, &mut self.world);
+        self.world.rest(Resting::No);
+        outcome
+    }
+
+    /// An object that nobody can release any more.
+    pub(crate) fn leak(&mut self, numbers: &[u32]) -> Option<PoolId> {
+        if self.holders.is_none() || self.space.shared.is_none() {
+            return None;
+        }
+        self.load_all(numbers);
+        self.machine.lost_object(&self.state, self.holders.as_ref()?)
     }
 
     pub(crate) fn get(&self, found: MoveRef) -> &Move {
@@ -362,6 +385,7 @@ impl<'m> Mover<'m> {
             known.resize_with(part as usize + 1, || None);
         }
         known[part as usize] = Some(Box::new(info));
+        self.learnt += 1;
     }
 
     fn settled(&mut self, slot: u32, part: PartId, info: &Info) -> PartId {
@@ -422,12 +446,12 @@ impl<'m> Mover<'m> {
     /// Which atoms of the property hold.
     pub(crate) fn atoms(&mut self, numbers: &[u32]) -> u64 {
         let mut atoms = 0;
-        for slot in 0..self.space.instances {
+        for (slot, part) in numbers.iter().enumerate().take(self.space.instances) {
             if self.space.watched[slot].is_empty() {
                 continue;
             }
             self.bytes.clear();
-            self.space.parts.read(self.space.kinds[slot], numbers[slot], &mut self.bytes);
+            self.space.parts.read(self.space.kinds[slot], *part, &mut self.bytes);
             for (bit, (atom, _)) in self.space.watched[slot].iter().enumerate() {
                 atoms |= u64::from(self.bytes[0] >> bit & 1) << atom;
             }
@@ -522,9 +546,8 @@ impl<'m> Mover<'m> {
 
     /// About how much memory is remembered.
     pub(crate) fn bytes(&self) -> usize {
-        let infos: usize = self.infos.iter().map(|infos| infos.len() * 8).sum();
-        let known: usize = self.infos.iter().map(|infos| infos.iter().flatten().count()).sum();
-        infos + known * 256 + self.met.capacity() * (std::mem::size_of::<Move>() + 16) + self.meetings.capacity() * 24
+        let met = self.met.capacity() * (std::mem::size_of::<Move>() + 16) + self.meetings.capacity() * 24;
+        self.learnt * (std::mem::size_of::<Info>() + 128) + met
     }
 
     fn find_whole(&mut self, numbers: &[u32]) {

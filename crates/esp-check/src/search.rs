@@ -6,6 +6,7 @@ use crate::options::{Limit, Limits, Options, Progress, Reduction};
 use crate::space::Space;
 use crate::store::{Added, Book, Pen, StateRef, Store, hash};
 use quaject_esp_ir::coverage::Coverage;
+use quaject_esp_ir::ir::PoolId;
 use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::TooLarge;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,6 +34,8 @@ pub(crate) enum Wrong {
     Deadlock(Box<FaultReport>),
     /// This move is a fault, or does not end.
     Move(Move),
+    /// An object of this pool is lost.
+    Leak(PoolId),
 }
 
 /// What a search has come to.
@@ -168,6 +171,10 @@ impl<'s, 'm> Worker<'s, 'm> {
         's: 'b,
     {
         self.mover.find(numbers);
+        if let Some(pool) = self.mover.leak(numbers) {
+            self.shared.find(Finding { state, what: Wrong::Leak(pool) });
+            return true;
+        }
         if self.mover.found.is_empty() {
             return match self.mover.rest(numbers) {
                 Outcome::Faulted(report) => {

@@ -66,12 +66,21 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
+/// Whether nobody can move, and it is asked whether anybody ever will.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Resting {
+    Yes,
+    No,
+}
+
 /// The world as one step sees it.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     outside: Arc<Outside>,
     /// The message on offer: channel and number.
     offered: Option<(ChannelId, usize)>,
+    /// Whether every channel offers its first message, to see who could take one.
+    resting: Resting,
     /// The results of the calls to come, by number, and how many have been used.
     choices: Vec<u32>,
     used: usize,
@@ -83,7 +92,15 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     pub(crate) fn new(outside: Arc<Outside>) -> Surroundings {
-        Surroundings { outside, offered: None, choices: Vec::new(), used: 0, widths: Vec::new(), calls: Vec::new() }
+        Surroundings {
+            outside,
+            offered: None,
+            resting: Resting::No,
+            choices: Vec::new(),
+            used: 0,
+            widths: Vec::new(),
+            calls: Vec::new(),
+        }
     }
 
     pub(crate) fn outside(&self) -> &Outside {
@@ -93,6 +110,11 @@ impl Surroundings {
     /// Offers this message, or none.
     pub(crate) fn offer(&mut self, message: Option<(ChannelId, usize)>) {
         self.offered = message;
+    }
+
+    /// Offers every channel's first message, or no longer.
+    pub(crate) fn rest(&mut self, resting: Resting) {
+        self.resting = resting;
     }
 
     /// Calls will return this, and after that their first result.
@@ -141,7 +163,10 @@ impl World for Surroundings {
             Some((offered, number)) if offered == channel => {
                 Offer::Message(&self.outside.messages[channel.0 as usize][number])
             }
-            Some(_) | None => Offer::Pending,
+            Some(_) | None => match (self.resting, self.outside.messages[channel.0 as usize].first()) {
+                (Resting::Yes, Some(message)) => Offer::Message(message),
+                (Resting::Yes, None) | (Resting::No, _) => Offer::Pending,
+            },
         }
     }
 

@@ -198,6 +198,32 @@ pub fn print_bytes(bytes: &[u8], text: &mut String) {
     text.push('"');
 }
 
+/// The text of a byte string literal at the beginning of a line, if it is UTF-8, and the rest of the line.
+pub fn parse_string(text: &str) -> Option<(String, &str)> {
+    let body = text.strip_prefix('"')?;
+    let mut bytes = Vec::new();
+    let mut characters = body.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' => return Some((String::from_utf8(bytes).ok()?, &body[at + 1..])),
+            '\\' => match characters.next()?.1 {
+                'n' => bytes.push(b'\n'),
+                'r' => bytes.push(b'\r'),
+                't' => bytes.push(b'\t'),
+                '0' => bytes.push(0),
+                'x' => {
+                    let high = characters.next()?.1.to_digit(16)?;
+                    let low = characters.next()?.1.to_digit(16)?;
+                    bytes.push((high * 16 + low) as u8);
+                }
+                other => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+            },
+            c => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    None
+}
+
 /// The values of one message: one per type, separated by blanks, and nothing else.
 pub fn parse_message(program: &Program, types: &[TypeId], text: &str) -> Result<Vec<Datum>, ParseError> {
     let mut parser = Parser { program, text, at: 0 };

@@ -15,6 +15,7 @@ pub mod interpreter;
 pub mod ir;
 mod lexer;
 mod liveness;
+pub mod lost;
 pub mod lower;
 mod matching;
 pub mod model;

@@ -57,6 +57,17 @@ pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)]) -> Vec<DeadAt> {
     flow.find_dead()
 }
 
+/// For each wait of a body, in order of blocks, what is live there: first one flag per value, then one per slot.
+pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Vec<bool>> {
+    let mut flow = Flow { body, slots, live: vec![vec![false; body.values.len() + slots.len()]; body.blocks.len()] };
+    flow.find_live();
+    let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
+        Terminator::Wait(wait) => Some(flow.live_at_rest(wait)),
+        _ => None,
+    });
+    waits.collect()
+}
+
 struct Flow<'a> {
     body: &'a Body,
     slots: &'a [(usize, usize)],

@@ -291,35 +291,9 @@ impl Recording {
 
 /// Two byte strings.
 fn parse_file(text: &str) -> Option<(String, String)> {
-    let (name, rest) = parse_string(text)?;
-    let (text, rest) = parse_string(rest.strip_prefix(' ')?)?;
+    let (name, rest) = datum::parse_string(text)?;
+    let (text, rest) = datum::parse_string(rest.strip_prefix(' ')?)?;
     rest.is_empty().then_some((name, text))
-}
-
-/// The byte string literal at the beginning of a text, and the rest.
-fn parse_string(text: &str) -> Option<(String, &str)> {
-    let body = text.strip_prefix('"')?;
-    let mut bytes = Vec::new();
-    let mut characters = body.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match c {
-            '"' => return Some((String::from_utf8(bytes).ok()?, &body[at + 1..])),
-            '\\' => match characters.next()?.1 {
-                'n' => bytes.push(b'\n'),
-                'r' => bytes.push(b'\r'),
-                't' => bytes.push(b'\t'),
-                '0' => bytes.push(0),
-                'x' => {
-                    let high = characters.next()?.1.to_digit(16)?;
-                    let low = characters.next()?.1.to_digit(16)?;
-                    bytes.push((high * 16 + low) as u8);
-                }
-                other => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
-            },
-            c => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    None
 }
 
 /// A world that answers as another one did when it was recorded.

@@ -75,6 +75,7 @@ codes! {
     E0706 "fast path too large",
     E0707 "`yield` to a process that cannot run",
     E0801 "model lacks a range",
+    E0802 "property says nothing",
     W0901 "hides an item",
     W0902 "implicit extern function",
     W0903 "channel without a writer or reader",

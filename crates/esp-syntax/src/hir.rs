@@ -608,6 +608,8 @@ pub struct Model {
     pub environment: Vec<Process>,
     /// LTL properties, in Spin's syntax.
     pub properties: Vec<String>,
+    /// Where they stand.
+    pub property_spans: Vec<Span>,
     /// Most messages on a channel.
     pub bounds: Vec<(ChannelId, u64)>,
     /// What is abstracted away, and how.

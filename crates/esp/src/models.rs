@@ -1,7 +1,7 @@
 //! A program's models by name, and what a check of one needs said about the source.
 
 use crate::{Checked, Source};
-use quaject_esp_check::Unbounded;
+use quaject_esp_check::{BadProperty, Unbounded};
 use quaject_esp_ir::lower::lower_model;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::check::Loader;
@@ -118,4 +118,15 @@ pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[U
         },
     };
     missing.iter().map(one).collect()
+}
+
+/// A property that cannot be checked (E0802).
+pub fn bad_property(program: &hir::Program, model: &ModelProgram, bad: &BadProperty) -> Diagnostic {
+    let found = program.models.iter().find(|found| Some(&found.name) == model.name.as_ref());
+    let span = found.and_then(|found| found.property_spans.get(bad.number)).copied().unwrap_or_default();
+    let diagnostic = Diagnostic::new(Code::E0802, span, bad.message.clone());
+    match &bad.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
 }

@@ -1,5 +1,6 @@
 //! `qj check`
 
+use super::verify;
 use crate::arguments::Check;
 use crate::terminal::{Status, Stop, Terminal};
 use quaject_esp_run::disk::open_program;
@@ -10,7 +11,8 @@ pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Sto
         match open_program(file, &arguments.fast_paths) {
             Ok((source, mut disk)) => {
                 let checked = quaject_esp::check(source, &mut disk);
-                if terminal.diagnostics(&checked.sources, &checked.diagnostics) > 0 {
+                let errors = terminal.diagnostics(&checked.sources, &checked.diagnostics);
+                if errors > 0 || (arguments.verify && verify::glance(file)?) {
                     status = Status::Wrong;
                 }
                 // The process ends soon, and taking large programs apart takes longer than checking small ones.

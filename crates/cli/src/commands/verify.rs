@@ -3,13 +3,17 @@
 use crate::arguments::Verify;
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
-use quaject_esp_check::{Limits, Options, Progress, Reduction, Refusal, Report, Storage, Symmetry, Verdict};
+use quaject_esp_check::{
+    Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Storage, Symmetry, Verdict, script,
+};
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_run::Trouble;
-use quaject_esp_run::disk::open_program;
+use quaject_esp_run::disk::{open_program, open_recorded};
+use quaject_esp_run::files::write_file;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
@@ -23,6 +27,9 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
         let found = match explore(terminal, &modelled, model, &options)? {
             Some(report) => {
                 tell(model, &options, &report, arguments.json)?;
+                if let Verdict::Violated(found) = &report.verdict {
+                    keep(&arguments, &modelled, model, found)?;
+                }
                 match report.verdict {
                     Verdict::Holds => Status::Done,
                     Verdict::Violated(_) => Status::Wrong,
@@ -37,6 +44,71 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
         }
     }
     Ok(status)
+}
+
+/// How long `qj check --verify` takes at most, in milliseconds.
+const GLANCE_MS: u64 = 100;
+
+/// Explores a program for a short time; whether a run goes wrong, which has been told then.
+pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
+    let (source, mut disk) = open_program(file, &[]).map_err(Stop::wrong)?;
+    let modelled = quaject_esp::models(source, &mut disk, &Subject::default()).map_err(no_such)?;
+    let models = modelled.models.unwrap_or_default();
+    let time = Duration::from_millis(GLANCE_MS) / models.len().max(1) as u32;
+    let limits = Limits { states: None, bytes: Some(256_000_000), time: Some(time) };
+    let options = Options { limits, ..Options::default() };
+    let mut wrong = false;
+    for model in &models {
+        // What cannot be explored, or not in this time, is for `qj verify` to tell.
+        let Ok(report) = quaject_esp_check::check(model, &options, &mut |_| {}) else { continue };
+        if let Verdict::Violated(_) = report.verdict {
+            print(report.text(model, &options).as_bytes())?;
+            wrong = true;
+        }
+    }
+    Ok(wrong)
+}
+
+/// Writes the run that goes wrong where it is wanted.
+fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Result<(), Stop> {
+    if let Some(path) = &arguments.trace {
+        let files: Vec<(String, String)> =
+            modelled.sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect();
+        write_file(path, script::write(model, &files, found).as_bytes()).map_err(Stop::usage)?;
+    }
+    if let Some(path) = &arguments.chart {
+        write_file(path, quaject_esp_check::chart(model, found).as_bytes()).map_err(Stop::usage)?;
+    }
+    Ok(())
+}
+
+/// Takes a run that `qj verify` found again, and tells it.
+pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Status, Stop> {
+    let bad = |error: script::BadScript| {
+        Stop::wrong(
+            Trouble::new(format!("{name}:{}: {}", error.line, error.message))
+                .help("counterexamples are made by `qj verify --trace FILE`; make this one again"),
+        )
+    };
+    let script = script::Script::parse(text).map_err(bad)?;
+    let (source, mut disk) = open_recorded(&script.files).expect("a counterexample without files is refused");
+    let scope = script.part.as_ref().map(|part| match part {
+        script::Part::Process(process) => Part::Process(process.clone()),
+        script::Part::Slice(processes) => Part::Slice(processes.clone()),
+    });
+    let subject = Subject { model: script.model.clone(), scope };
+    let modelled = quaject_esp::models(source, &mut disk, &subject).map_err(no_such)?;
+    let models = match modelled.models {
+        Some(models) => models,
+        None => {
+            terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+            return Ok(Status::Wrong);
+        }
+    };
+    let Some(model) = models.first() else { return Ok(Status::Wrong) };
+    let followed = script.follow(model).map_err(|error| Stop::wrong(Trouble::new(error.to_string())))?;
+    print(followed.map_err(bad)?.text(model).as_bytes())?;
+    Ok(Status::Fault)
 }
 
 fn subject(arguments: &Verify) -> Subject {
@@ -61,6 +133,7 @@ fn options(arguments: &Verify) -> Options {
         reduction: if arguments.no_reduction { Reduction::Off } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
         storage: Storage::Exact,
+        liveness: if arguments.progress { Liveness::Progress } else { Liveness::Ignored },
         threads: usize::from(arguments.threads),
         limits: Limits {
             states: arguments.max_states,
@@ -92,6 +165,11 @@ fn explore(
     match checked {
         Ok(report) => Ok(Some(report)),
         Err(Refusal::TooLarge(error)) => Err(Stop::wrong(Trouble::new(error.to_string()))),
+        Err(Refusal::Property(bad)) => {
+            let program = modelled.program.as_ref().expect("there are models of it");
+            terminal.diagnostics(&modelled.sources, &[quaject_esp::bad_property(program, model, &bad)]);
+            Ok(None)
+        }
         Err(Refusal::Unbounded(missing)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));

@@ -48,7 +48,6 @@ fn a_server_may_always_serve_the_other() {
                from here on again and again
                1  a -> s: ask(@a)  (p.esp:3:25)
                2  s -> a: reply(@a)  (p.esp:5:90)
-               3  s  (p.esp:5:14)
             property `[] <> b@Lgot` does not hold
         "#]],
     );
@@ -69,7 +68,6 @@ fn a_run_that_ends_stays_where_it_is() {
         expect![[r#"
             error property
                1  p -> q: c(1)  (p.esp:1:29)
-               2  q
                and so for ever
             property `[] !p@Ldone` does not hold
         "#]],
@@ -112,34 +110,55 @@ fn refused(property: &str, expected: Expect) {
 
 #[test]
 fn properties_that_say_nothing() {
-    refused("[] (prc@L1)", expect![[r#"
+    refused(
+        "[] (prc@L1)",
+        expect![[r#"
         no process named `prc`
         did you mean `proc`?
-    "#]]);
-    refused("[] proc@Lretyr", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[] proc@Lretyr",
+        expect![[r#"
         `proc` has no label `#retyr`
         did you mean `Lretry`?
-    "#]]);
-    refused("[] (proc@L1", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[] (proc@L1",
+        expect![[r#"
         a parenthesis is not closed
 
-    "#]]);
-    refused("proc@L1 proc@L1", expect![[r#"
+    "#]],
+    );
+    refused(
+        "proc@L1 proc@L1",
+        expect![[r#"
         expected an operator or the end of the property, found `proc@L1`
 
-    "#]]);
-    refused("[] proc", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[] proc",
+        expect![[r#"
         `proc` alone says nothing
         a label is written `P@L1` for `#1` of process `P`
-    "#]]);
-    refused("", expect![[r#"
+    "#]],
+    );
+    refused(
+        "",
+        expect![[r#"
         expected a formula, found the end
         a label is written `P@L1` for `#1` of process `P`
-    "#]]);
-    refused("proc[3]@L1", expect![[r#"
+    "#]],
+    );
+    refused(
+        "proc[3]@L1",
+        expect![[r#"
         `proc` has no such replica
         they are numbered 0..1
-    "#]]);
+    "#]],
+    );
 }
 
 fn progress(text: &str, expected: Expect) {
@@ -162,7 +181,6 @@ fn who_waits_for_ever() {
         expect![[r#"
                from here on again and again
                1  p -> q: c(1)  (p.esp:2:30)
-               2  q  (p.esp:2:57)
             `r` can wait for ever at p.esp:3:22 while others go on
         "#]],
     );

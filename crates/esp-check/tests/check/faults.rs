@@ -161,7 +161,9 @@ fn forgetting_to_unlink() {
          process q { while { in(d, $a); assert(a.len < 2); } }
          model m { process q; abstract range d.0 0..2; }",
         expect![[r#"
-            holds, 14 states, 14 reduced
+            error leak
+               1  world -> q: d("")  (p.esp:3:30)
+            an object of `t` is never released: `q` has lost it
         "#]],
     );
 }

@@ -2,4 +2,5 @@
 
 mod endless;
 mod faults;
+mod runs;
 mod support;

@@ -44,6 +44,7 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
         scope: ModelScope::All,
         environment: Vec::new(),
         properties: Vec::new(),
+        property_spans: Vec::new(),
         bounds: Vec::new(),
         abstractions: Vec::new(),
     };
@@ -63,7 +64,10 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
                 model.scope = ModelScope::Slice(processes);
             }
             ModelClause::Environment(process) => model.environment.push(check_environment(checker, process)),
-            ModelClause::Property(text, _) => model.properties.push(String::from_utf8_lossy(text).into_owned()),
+            ModelClause::Property(text, span) => {
+                model.properties.push(String::from_utf8_lossy(text).into_owned());
+                model.property_spans.push(*span);
+            }
             ModelClause::Bound(name, bound) => {
                 model.bounds.extend(checker.channel(name).map(|channel| (channel, *bound)));
             }

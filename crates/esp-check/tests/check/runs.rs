@@ -1,0 +1,75 @@
+//! Runs that go wrong, kept as a text and as a picture: taken again they come to the same end.
+
+use crate::support::{explore, model};
+use expect_test::expect;
+use quaject_esp_check::script::{Script, write};
+use quaject_esp_check::{Counterexample, Options, Verdict, chart};
+use quaject_esp_ir::model::ModelProgram;
+
+fn wrong(model: &ModelProgram) -> Counterexample {
+    match explore(model, &Options::default()).verdict {
+        Verdict::Violated(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+const PROGRAM: &str = "channel c(u8) external out; channel d(int); extern fn f(int) -> bool;
+    process p { while { in(c, $x); if (f(1)) out(d, int(x)); } }
+    process q { in(d, $a); in(d, $b); assert(a >= b); }";
+
+#[test]
+fn a_run_is_written_down_and_taken_again() {
+    let model = model(PROGRAM, None);
+    let found = wrong(&model);
+    let text = write(&model, &[("p.esp".into(), PROGRAM.into())], &found);
+    let run = text.split_once("run\n").expect("the program is before the run").1;
+    expect![[r#"
+        r 0
+        r 1
+        i 0 0
+        message 0
+        r 0
+        call f true
+        c 0 0 1 0
+        r 0
+        r 1
+        i 0 0
+        message 1
+        r 0
+        call f true
+        c 0 0 1 0
+        r 0
+        r 1
+        end assert
+    "#]]
+    .assert_eq(run);
+    let script = Script::parse(&text).expect("it has just been written");
+    assert_eq!(script.files[0].1, PROGRAM);
+    assert_eq!(script.follow(&model).expect("a small program"), Ok(found));
+}
+
+#[test]
+fn a_script_that_does_not_fit_says_where() {
+    let model = model(PROGRAM, None);
+    let text = write(&model, &[("p.esp".into(), PROGRAM.into())], &wrong(&model));
+    for (from, to) in
+        [("r 1\n", "c 0 0 0 7\n"), ("message 1\n", "message true\n"), ("call f true\n", ""), ("end", "ned")]
+    {
+        let script = Script::parse(&text.replace(from, to));
+        let bad = match script {
+            Err(bad) => bad,
+            Ok(script) => script.follow(&model).expect("a small program").expect_err(to),
+        };
+        assert!(bad.line > 1 && !bad.message.is_empty(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_run_is_drawn() {
+    let model = model(PROGRAM, None);
+    let picture = chart(&model, &wrong(&model));
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+    for word in ["world", ">p<", ">q<", "c(0)", "d(0)", "d(1)", "fault `assert` in `q`", "f()"] {
+        assert!(picture.contains(word), "{word}: {picture}");
+    }
+}

@@ -1,0 +1,173 @@
+//! The checker against a search that could not be simpler: whole states in a hash set, depth first, every step taken
+//! by the flow IR's `step`. Both visit the same number of states of random programs and come to the same verdict, and so
+//! does the search that passes over what makes no difference.
+
+use quaject_differential::generate::generate;
+use quaject_esp_check::{Limits, Options, Problem, Reduction, Report, Verdict, check};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{ChannelId, ExternId, Program, Type, TypeId};
+use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::model::{ModelProgram, Values};
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::{Checks, Effect, Machine, State, Step};
+use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_test_support::Effort;
+use std::collections::HashSet;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("samples import nothing".into())
+    }
+}
+
+/// A random program in a world that says one thing.
+fn model(seed: u64) -> ModelProgram {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("sample.esp", generate(seed).source));
+    let program = analyze(&mut sources, root, &mut NoImports).program.expect("samples are well-typed");
+    let mut model = lower_model(&program, None, None, &sources);
+    model.messages.iter_mut().flatten().for_each(|values| *values = Values::One);
+    model.results.iter_mut().for_each(|values| *values = Values::One);
+    model
+}
+
+/// Always the same, and at the end of time, so that states do not differ by deadlines.
+struct Dull {
+    messages: Vec<Vec<Datum>>,
+    results: Vec<Option<Datum>>,
+}
+
+impl Dull {
+    fn new(program: &Program) -> Dull {
+        let message = |types: &[TypeId]| types.iter().map(|ty| zero(program, *ty)).collect();
+        Dull {
+            messages: program.channels.iter().map(|channel| message(&channel.payload)).collect(),
+            results: program.externs.iter().map(|function| function.result.map(|ty| zero(program, ty))).collect(),
+        }
+    }
+}
+
+impl World for Dull {
+    fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
+        Offer::Message(&self.messages[channel.0 as usize])
+    }
+
+    fn take(&mut self, _channel: ChannelId) {}
+
+    fn readiness(&mut self, _channel: ChannelId) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn put(&mut self, _channel: ChannelId, _message: &[Datum]) {}
+
+    fn now_ns(&mut self) -> i64 {
+        i64::MAX
+    }
+
+    fn call(&mut self, function: ExternId, _arguments: &mut [Datum]) -> Reply {
+        Reply::Returned(self.results[function.0 as usize].clone())
+    }
+}
+
+fn zero(program: &Program, ty: TypeId) -> Datum {
+    match program.types.get(ty) {
+        Type::Int(_) => Datum::Int(0),
+        Type::Bool | Type::Error => Datum::Bool(false),
+        Type::Pid(processes) => Datum::Pid(program.first_instance(processes[0])),
+        Type::Bytes { .. } => Datum::Bytes(Vec::new()),
+        Type::Array { length, element } => Datum::Array(vec![zero(program, *element); *length as usize]),
+        Type::Record(id) => {
+            let fields = program.types.aggregate(*id).parts.iter().filter_map(|(_, ty)| *ty);
+            Datum::Record(fields.map(|ty| zero(program, ty)).collect())
+        }
+        Type::Union(id) => {
+            let payload = program.types.aggregate(*id).parts[0].1;
+            Datum::Union(0, payload.map(|ty| Box::new(zero(program, ty))))
+        }
+        Type::Boxed(pool) => zero(program, program.types.pool(*pool).content),
+    }
+}
+
+/// How many states there are, and whether one of them goes wrong; nothing if there are too many.
+fn simplest(program: &Program, most: usize) -> Option<(usize, bool)> {
+    let mut machine = Machine::new(program, Checks::On).expect("samples are small");
+    let mut world = Dull::new(program);
+    let start = machine.start();
+    let mut seen: HashSet<State> = HashSet::from([start.clone()]);
+    let mut open = vec![start];
+    let mut wrong = false;
+    while let Some(mut state) = open.pop() {
+        let mut steps = machine.conceivable(&mut state, &mut world);
+        steps.retain(|step| match step {
+            Step::FromWorld { instance, branch } => machine.is_served(&mut state, &mut world, *instance, *branch),
+            _ => true,
+        });
+        if steps.is_empty() {
+            wrong |= matches!(machine.rest(&mut state, &mut world), Outcome::Faulted(_));
+        }
+        for step in steps {
+            let mut next = state.clone();
+            match machine.step(step, &mut next, &mut world, &mut (1 << 26)) {
+                Effect::Done => {
+                    if !seen.contains(&next) {
+                        seen.insert(next.clone());
+                        open.push(next);
+                    }
+                }
+                Effect::Exited(_) => {}
+                Effect::Faulted(_) | Effect::Unfinished => wrong = true,
+            }
+        }
+        if seen.len() > most {
+            return None;
+        }
+    }
+    Some((seen.len(), wrong))
+}
+
+fn verdict(report: &Report) -> bool {
+    match &report.verdict {
+        Verdict::Holds => false,
+        Verdict::Violated(_) => true,
+        Verdict::Unfinished(limit) => panic!("{limit:?}"),
+    }
+}
+
+#[test]
+fn agrees_with_the_simplest_search() {
+    let (mut compared, mut failing, mut saved) = (0, 0, 0);
+    for seed in 0..Effort::wanted().pick(400, 3_000, 50_000) {
+        let model = model(seed);
+        let Some((states, wrong)) = simplest(&model.program, 5_000) else { continue };
+        let explore = |reduction, threads| {
+            let options = Options { reduction, threads, limits: Limits::default(), ..Options::default() };
+            check(&model, &options, &mut |_| {}).expect("the world says one thing")
+        };
+        let (all, reduced) = (explore(Reduction::Off, 1), explore(Reduction::On, 1));
+        // Lost objects are beyond the simplest search.
+        if matches!(&all.verdict, Verdict::Violated(found) if matches!(found.problem, Problem::Leak { .. })) {
+            continue;
+        }
+        assert_eq!(
+            verdict(&all),
+            wrong,
+            "seed {seed}\n{}\n{}",
+            generate(seed).source,
+            all.text(&model, &Options::default())
+        );
+        assert_eq!(verdict(&reduced), wrong, "seed {seed}, reduced\n{}", generate(seed).source);
+        if !wrong {
+            assert_eq!(all.states as usize, states, "seed {seed}\n{}", generate(seed).source);
+            assert_eq!(explore(Reduction::Off, 2).states as usize, states, "seed {seed}, two threads");
+            assert!(reduced.states <= all.states);
+            saved += states - reduced.states as usize;
+        }
+        compared += 1;
+        failing += usize::from(wrong);
+    }
+    assert!(compared > 100 && failing > 5 && saved > 0, "{compared} compared, {failing} failing, {saved} saved");
+}
