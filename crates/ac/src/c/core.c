@@ -89,6 +89,7 @@ void qj_ac_stop(void) {
     if (runtime->current == &qj_ac__nowhere) return;
     if (runtime->current != &runtime->root) qj_ac__die("the thread's tasks are stopped from inside a task");
     if (runtime->root.finish != NULL) qj_ac__die("the thread's tasks are stopped inside a DO_FINISH block");
+    qj_ac__io_stop(runtime);
     qj_ac__poller_stop(runtime);
     qj_ac__watch_stop(runtime);
     qj_ac__unwatch_overflow(runtime);
@@ -122,7 +123,7 @@ struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
         uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
-        qj_ac__die("deadlock: every task waits (%llu of them), and no timer or other thread can wake one",
+        qj_ac__die("deadlock: every task waits (%llu of them), and no timer, I/O or other thread can wake one",
                    (unsigned long long)waiting);
     }
     qj_ac__unlink(next);

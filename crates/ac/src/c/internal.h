@@ -65,6 +65,14 @@ void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
 void qj_ac__schedule_remote(struct qj_ac_task *task);
 
+/* ---- io.c ---- */
+/* Completes what is complete. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: for ever. */
+void qj_ac__io_poll(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
+bool qj_ac__io_pending(const struct qj_ac_runtime *runtime);
+void qj_ac__io_stop(struct qj_ac_runtime *runtime);
+/* Ends the sleep of another thread in `qj_ac__io_poll`. */
+void qj_ac__io_wake(struct qj_ac_runtime *runtime);
+
 /* ---- ipc.c ---- */
 /* Takes in what has come on channels that somebody waits for. */
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime);

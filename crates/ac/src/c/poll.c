@@ -1,5 +1,5 @@
-/* The poller: a task of the thread's own that looks at timers and other threads once per round of the dispatch
- * queue, and sleeps when nothing else can run. It exists from the first timer or foreign wait on, and stands in the
+/* The poller: a task of the thread's own that looks at timers, I/O, channels and other threads once per round of the dispatch
+ * queue, and sleeps when nothing else can run. It exists from the first timer, I/O or foreign wait on, and stands in the
  * queue exactly while something is pending; an empty queue is therefore a deadlock. */
 #include "internal.h"
 
@@ -10,13 +10,16 @@
 
 /* Rounds of a busy queue between two looks at the clock. */
 #define ROUNDS_PER_CLOCK 16
+/* How long a thread that waits for channels and I/O at once leaves the channels alone. */
+#define CHANNELS_EVERY_NS 200000u
 
 /* No program's block: the poller is started at any time and never ends. */
 static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
 static bool pending(const struct qj_ac_runtime *runtime) {
-    return runtime->timers != NULL || runtime->foreign_waits != 0 || runtime->channels != NULL;
+    return runtime->timers != NULL || runtime->foreign_waits != 0 || runtime->channels != NULL ||
+           qj_ac__io_pending(runtime);
 }
 
 /* Sleeps until another thread rings, at most `timeout_ns`. */
@@ -37,6 +40,10 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     __atomic_store_n(&runtime->doorbell, QJ_AC_SLEEPING, __ATOMIC_SEQ_CST);
     if (qj_ac__remote_drain(runtime)) {
         /* somebody runs now */
+    } else if (qj_ac__io_pending(runtime)) {
+        /* Nothing sleeps on descriptors and on the futexes of channels at once: channels are looked at in turn. */
+        if (runtime->channels != NULL && timeout_ns > CHANNELS_EVERY_NS) timeout_ns = CHANNELS_EVERY_NS;
+        qj_ac__io_poll(runtime, timeout_ns);
     } else if (runtime->channels != NULL) {
         qj_ac__channels_sleep(runtime, timeout_ns);
     } else {
@@ -50,16 +57,19 @@ static void poller(void *argument) {
     unsigned rounds = 0;
     runtime->poller = runtime->current;
     runtime->poller->name = "poller";
+    /* The one who started us is about to wait for what we poll; until it does it cannot be scheduled. */
+    qj_ac_yield();
     for (;;) {
-        bool idle = runtime->queue.next == &runtime->queue && runtime->current->parent_sp == NULL;
+        bool idle = runtime->queue.next == &runtime->queue;
         qj_ac__remote_drain(runtime);
         if (runtime->channels != NULL) qj_ac__channels_poll(runtime);
+        if (qj_ac__io_pending(runtime)) qj_ac__io_poll(runtime, 0);
         if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
         if (!pending(runtime)) {
             parked = true;
             qj_ac_suspend();
             parked = false;
-        } else if (runtime->queue.next != &runtime->queue || runtime->current->parent_sp != NULL) {
+        } else if (runtime->queue.next != &runtime->queue) {
             qj_ac_yield();
         } else {
             sleep_until_something(runtime);
@@ -122,6 +132,7 @@ void qj_ac__schedule_remote(struct qj_ac_task *task) {
     } while (!__atomic_compare_exchange_n(&runtime->remote, &head, task, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     /* Pairs with the store in `sleep_until_something`. */
     if (__atomic_exchange_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST) == QJ_AC_SLEEPING) {
+        qj_ac__io_wake(runtime);
         syscall(SYS_futex, &runtime->doorbell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
 }

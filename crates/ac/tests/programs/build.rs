@@ -65,7 +65,9 @@ impl Program {
 
     fn source(&self) -> PathBuf {
         let ending = if self.compiler.contains("++") { "cpp" } else { "c" };
-        crate_folder().join("tests/c").join(self.name).with_extension(ending)
+        let folders = ["tests/c", "examples/c"].map(|folder| crate_folder().join(folder));
+        let mut sources = folders.map(|folder| folder.join(self.name).with_extension(ending)).into_iter();
+        sources.find(|source| source.is_file()).expect("a program of tests/c or examples/c")
     }
 
     /// The executable; none where the machine lacks the compiler.

@@ -5,6 +5,7 @@ mod budgets;
 mod build;
 mod machines;
 mod mistakes;
+mod servers;
 
 use build::{Program, library, run};
 use quaject_test_support::{Effort, tool};
@@ -152,4 +153,19 @@ fn a_peer_may_die_at_every_store() {
     let steps = build::crate_folder().join("tests/c/step.h");
     let steps = steps.to_str().expect("the repository's path is UTF-8");
     Program::new("gcc", "ipc").flags(&["-O2", "-include", steps]).with_sources("x86_64").check();
+}
+
+/// io_uring and epoll, and with reads and writes cut short at random.
+#[test]
+fn input_and_output_of_both_kinds() {
+    let Some(path) = Program::new("gcc", "io").flags(&["-O2"]).build() else { return };
+    let expected = std::fs::read_to_string(build::crate_folder().join("tests/c/io.out")).expect("it lies there");
+    for (backend, faults) in [("io_uring", None), ("epoll", None), ("io_uring", Some("3")), ("epoll", Some("5"))] {
+        let mut command = std::process::Command::new(&path);
+        command.env("QJ_AC_IO", backend).envs(faults.map(|seed| ("QJ_AC_IO_FAULTS", seed)));
+        let output = command.output().expect("the program starts");
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{backend} {faults:?}: {} {complaints}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{backend} {faults:?}");
+    }
 }

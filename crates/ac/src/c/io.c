@@ -1,0 +1,150 @@
+/* Input and output: the calls, their cancellation, and the choice between io_uring and epoll. Knows neither from inside.
+ *
+ * QJ_AC_IO_FAULTS=SEED cuts reads and writes short at random, as networks do, so that programs can be tested. */
+#include "io.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static __thread uint64_t faults; /* state of the random numbers; 0: none wanted */
+
+static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
+    if (runtime->io != NULL) return runtime->io;
+    struct qj_ac_io *io = calloc(1, sizeof *io);
+    if (io == NULL) qj_ac__die("out of memory for I/O");
+    io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (io->wake < 0) qj_ac__die("no eventfd: %s", strerror(errno));
+    const char *wanted = getenv("QJ_AC_IO");
+    if (wanted != NULL && strcmp(wanted, "epoll") != 0 && strcmp(wanted, "io_uring") != 0) {
+        qj_ac__die("QJ_AC_IO is `%s`; it may be `io_uring` or `epoll`", wanted);
+    }
+    if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = uring_open(io->wake);
+    if (io->uring == NULL) {
+        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: this kernel offers no io_uring");
+        io->epoll = epoll_open(io->wake);
+    }
+    const char *seed = getenv("QJ_AC_IO_FAULTS");
+    if (seed != NULL) faults = strtoull(seed, NULL, 10) * 2 + 1;
+    /* Pairs with the acquire in `qj_ac__io_wake`. */
+    __atomic_store_n(&runtime->io, io, __ATOMIC_RELEASE);
+    return io;
+}
+
+const char *qj_ac_io_backend(void) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    return io_of(&qj_ac__thread)->uring != NULL ? "io_uring" : "epoll";
+}
+
+bool qj_ac__io_pending(const struct qj_ac_runtime *runtime) { return runtime->io != NULL && runtime->io->pending != 0; }
+
+void qj_ac__io_poll(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
+    if (runtime->io->uring != NULL) {
+        uring_poll(runtime->io, timeout_ns);
+    } else {
+        epoll_poll(runtime->io, timeout_ns);
+    }
+}
+
+void qj_ac__io_wake(struct qj_ac_runtime *runtime) {
+    /* Pairs with the release in `io_of`. */
+    struct qj_ac_io *io = __atomic_load_n(&runtime->io, __ATOMIC_ACQUIRE);
+    if (io == NULL) return;
+    uint64_t one = 1;
+    ssize_t written = write(io->wake, &one, sizeof one);
+    (void)written;
+}
+
+void qj_ac__io_stop(struct qj_ac_runtime *runtime) {
+    struct qj_ac_io *io = runtime->io;
+    if (io == NULL) return;
+    runtime->io = NULL;
+    if (io->uring != NULL) uring_close(io->uring);
+    if (io->epoll != NULL) epoll_close(io->epoll);
+    close(io->wake);
+    free(io);
+}
+
+void io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result) {
+    operation->result = result;
+    operation->done = true;
+    io->pending--;
+    qj_ac_schedule_back(operation->task);
+}
+
+static void cancel(void *argument) {
+    struct io_operation *operation = argument;
+    if (operation->done) return;
+    struct qj_ac_io *io = qj_ac__thread.io;
+    if (io->uring != NULL) {
+        uring_cancel(io->uring, operation);
+    } else {
+        epoll_cancel(io, operation);
+    }
+}
+
+static size_t cut(size_t bytes) {
+    if (faults == 0 || bytes < 2) return bytes;
+    faults ^= faults << 13;
+    faults ^= faults >> 7;
+    faults ^= faults << 17;
+    return faults % 3 == 0 ? bytes : 1 + (faults >> 8) % bytes;
+}
+
+/* Starts the operation and waits until the kernel is done with it, whatever else happens. */
+static ssize_t carry_out(struct io_operation *operation) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    struct qj_ac_io *io = io_of(runtime);
+    struct qj_ac_cancel_item item;
+    operation->task = runtime->current;
+    operation->done = false;
+    if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
+    io->pending++;
+    if (io->uring != NULL) {
+        uring_start(io->uring, operation);
+    } else {
+        epoll_start(io, operation);
+    }
+    if (!operation->done) {
+        qj_ac__poller_wanted(runtime);
+        qj_ac_suspend();
+    }
+    qj_ac_cancel_item_remove(&item);
+    return operation->result;
+}
+
+ssize_t qj_ac_read(int descriptor, void *buffer, size_t bytes) {
+    struct io_operation operation = {
+        .kind = IO_READ, .descriptor = descriptor, .buffer = buffer, .bytes = cut(bytes)};
+    return carry_out(&operation);
+}
+
+ssize_t qj_ac_write(int descriptor, const void *buffer, size_t bytes) {
+    struct io_operation operation = {
+        .kind = IO_WRITE, .descriptor = descriptor, .buffer = (void *)(uintptr_t)buffer, .bytes = cut(bytes)};
+    return carry_out(&operation);
+}
+
+int qj_ac_write_all(int descriptor, const void *buffer, size_t bytes) {
+    const char *rest = buffer;
+    while (bytes > 0) {
+        ssize_t written = qj_ac_write(descriptor, rest, bytes);
+        if (written < 0) return (int)written;
+        rest += written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+int qj_ac_accept(int listener, struct sockaddr *address, socklen_t *length) {
+    struct io_operation operation = {.kind = IO_ACCEPT, .descriptor = listener, .buffer = address, .length = length};
+    return (int)carry_out(&operation);
+}
+
+int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length) {
+    struct io_operation operation = {
+        .kind = IO_CONNECT, .descriptor = socket, .buffer = (void *)(uintptr_t)address, .bytes = length};
+    return (int)carry_out(&operation);
+}

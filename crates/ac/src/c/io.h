@@ -1,0 +1,51 @@
+/* One operation of input or output, and the two that can carry it out. */
+#ifndef QUAJECT_AC_SRC_IO_H
+#define QUAJECT_AC_SRC_IO_H
+
+#include "internal.h"
+
+#include <quaject/ac/io.h>
+
+enum io_kind { IO_READ, IO_WRITE, IO_ACCEPT, IO_CONNECT };
+
+/* On the stack of the task that waits. */
+struct io_operation {
+    enum io_kind kind;
+    int descriptor;
+    void *buffer; /* or the address of a peer */
+    size_t bytes;
+    socklen_t *length;
+    ssize_t result;
+    bool done;
+    struct qj_ac_task *task;
+    struct io_operation *next; /* epoll: others that wait for the same descriptor and direction */
+};
+
+/* A thread's I/O. One of the two is there. */
+struct qj_ac_io {
+    struct uring *uring;
+    struct epoll *epoll;
+    unsigned pending;
+    int wake; /* eventfd by which other threads end a sleep */
+};
+
+/* ---- uring.c ---- */
+struct uring *uring_open(int wake);
+void uring_close(struct uring *uring);
+/* Hands the operation to the kernel; it completes in `uring_poll`. */
+void uring_start(struct uring *uring, struct io_operation *operation);
+void uring_cancel(struct uring *uring, struct io_operation *operation);
+void uring_poll(struct qj_ac_io *io, uint64_t timeout_ns);
+
+/* ---- epoll.c ---- */
+struct epoll *epoll_open(int wake);
+void epoll_close(struct epoll *epoll);
+void epoll_start(struct qj_ac_io *io, struct io_operation *operation);
+void epoll_cancel(struct qj_ac_io *io, struct io_operation *operation);
+void epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns);
+
+/* ---- io.c ---- */
+/* The operation has ended: its task may run. */
+void io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result);
+
+#endif

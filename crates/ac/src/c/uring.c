@@ -1,0 +1,213 @@
+/* io_uring: one ring per thread, entered once per round of the dispatch queue for all tasks together. Completions are
+ * run when we ask for them (DEFER_TASKRUN), where the kernel can. The ring's words are shared with the kernel. */
+#include "io.h"
+
+#include <linux/io_uring.h>
+#include <linux/time_types.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ENTRIES 1024
+#define COMPLETIONS 16384
+/* `user_data` of what is no operation. */
+#define OF_NOBODY 0
+#define OF_WAKE 1
+
+#ifndef IORING_SETUP_SINGLE_ISSUER
+#define IORING_SETUP_SINGLE_ISSUER (1U << 12)
+#endif
+#ifndef IORING_SETUP_DEFER_TASKRUN
+#define IORING_SETUP_DEFER_TASKRUN (1U << 13)
+#endif
+
+struct uring {
+    int ring;
+    void *memory;
+    size_t memory_bytes;
+    struct io_uring_sqe *entries;
+    struct io_uring_cqe *completions;
+    unsigned *sq_head, *sq_tail, *sq_flags, *cq_head, *cq_tail;
+    unsigned sq_mask, cq_mask, sq_entries;
+    unsigned prepared; /* tail of our own; the kernel sees it when we enter */
+    unsigned unsubmitted;
+    int wake;
+    uint64_t wake_count; /* where the kernel puts what it read from the eventfd */
+};
+
+static int setup(struct io_uring_params *parameters) {
+    unsigned best = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    unsigned tries[] = {best | IORING_SETUP_CQSIZE, IORING_SETUP_CQSIZE};
+    for (int i = 0; i < 2; i++) {
+        memset(parameters, 0, sizeof *parameters);
+        parameters->flags = tries[i];
+        parameters->cq_entries = COMPLETIONS;
+        int ring = (int)syscall(SYS_io_uring_setup, ENTRIES, parameters);
+        if (ring < 0 && errno == EINVAL) continue;
+        return ring;
+    }
+    return -1;
+}
+
+static void prepare_wake(struct uring *uring);
+
+struct uring *uring_open(int wake) {
+    struct io_uring_params parameters;
+    int ring = setup(&parameters);
+    if (ring < 0) return NULL;
+    struct uring *uring = calloc(1, sizeof *uring);
+    if (uring == NULL) qj_ac__die("out of memory for io_uring");
+    size_t sq_bytes = parameters.sq_off.array + parameters.sq_entries * sizeof(unsigned);
+    size_t cq_bytes = parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe);
+    uring->memory_bytes = sq_bytes > cq_bytes ? sq_bytes : cq_bytes;
+    char *memory = mmap(NULL, uring->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring,
+                        IORING_OFF_SQ_RING);
+    void *entries = mmap(NULL, parameters.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
+    bool whole = (parameters.features & IORING_FEAT_SINGLE_MMAP) && (parameters.features & IORING_FEAT_EXT_ARG) &&
+                 (parameters.features & IORING_FEAT_NODROP);
+    if (memory == MAP_FAILED || entries == MAP_FAILED || !whole) {
+        close(ring);
+        free(uring);
+        return NULL;
+    }
+    uring->ring = ring;
+    uring->memory = memory;
+    uring->entries = entries;
+    uring->sq_head = (unsigned *)(memory + parameters.sq_off.head);
+    uring->sq_tail = (unsigned *)(memory + parameters.sq_off.tail);
+    uring->sq_flags = (unsigned *)(memory + parameters.sq_off.flags);
+    uring->sq_mask = *(unsigned *)(memory + parameters.sq_off.ring_mask);
+    uring->sq_entries = parameters.sq_entries;
+    uring->cq_head = (unsigned *)(memory + parameters.cq_off.head);
+    uring->cq_tail = (unsigned *)(memory + parameters.cq_off.tail);
+    uring->cq_mask = *(unsigned *)(memory + parameters.cq_off.ring_mask);
+    uring->completions = (struct io_uring_cqe *)(memory + parameters.cq_off.cqes);
+    unsigned *array = (unsigned *)(memory + parameters.sq_off.array);
+    for (unsigned i = 0; i < parameters.sq_entries; i++) array[i] = i;
+    uring->wake = wake;
+    prepare_wake(uring);
+    return uring;
+}
+
+void uring_close(struct uring *uring) {
+    munmap(uring->memory, uring->memory_bytes);
+    munmap(uring->entries, uring->sq_entries * sizeof(struct io_uring_sqe));
+    close(uring->ring);
+    free(uring);
+}
+
+/* Submits what is prepared; with `wanted` completions sleeps at most `timeout_ns` for them. */
+static void enter(struct uring *uring, unsigned wanted, uint64_t timeout_ns) {
+    struct __kernel_timespec timeout = {(long long)(timeout_ns / 1000000000u), (long long)(timeout_ns % 1000000000u)};
+    struct io_uring_getevents_arg argument = {.ts = timeout_ns == UINT64_MAX ? 0 : (uintptr_t)&timeout};
+    /* Pairs with the kernel's acquire: the entries are written before it sees the tail. */
+    __atomic_store_n(uring->sq_tail, uring->prepared, __ATOMIC_RELEASE);
+    long submitted = syscall(SYS_io_uring_enter, uring->ring, uring->unsubmitted, wanted,
+                             IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
+    if (submitted >= 0) {
+        uring->unsubmitted -= (unsigned)submitted;
+        return;
+    }
+    switch (errno) {
+    case ETIME:
+    case EINTR:
+        /* What was prepared went in before the wait. */
+        uring->unsubmitted = uring->prepared - __atomic_load_n(uring->sq_head, __ATOMIC_ACQUIRE);
+        return;
+    case EBUSY:
+    case EAGAIN:
+        return; /* completions first */
+    default:
+        qj_ac__die("io_uring_enter: %s", strerror(errno));
+    }
+}
+
+static struct io_uring_sqe *next_entry(struct uring *uring) {
+    /* Pairs with the kernel's release: an entry it has consumed is ours again. */
+    while (uring->prepared - __atomic_load_n(uring->sq_head, __ATOMIC_ACQUIRE) == uring->sq_entries) enter(uring, 0, 0);
+    struct io_uring_sqe *entry = &uring->entries[uring->prepared++ & uring->sq_mask];
+    uring->unsubmitted++;
+    memset(entry, 0, sizeof *entry);
+    return entry;
+}
+
+static void prepare_wake(struct uring *uring) {
+    struct io_uring_sqe *entry = next_entry(uring);
+    entry->opcode = IORING_OP_READ;
+    entry->fd = uring->wake;
+    entry->addr = (uintptr_t)&uring->wake_count;
+    entry->len = sizeof uring->wake_count;
+    entry->user_data = OF_WAKE;
+}
+
+void uring_start(struct uring *uring, struct io_operation *operation) {
+    struct io_uring_sqe *entry = next_entry(uring);
+    entry->fd = operation->descriptor;
+    entry->addr = (uintptr_t)operation->buffer;
+    entry->user_data = (uintptr_t)operation;
+    switch (operation->kind) {
+    case IO_READ:
+    case IO_WRITE:
+        entry->opcode = operation->kind == IO_READ ? IORING_OP_READ : IORING_OP_WRITE;
+        entry->len = operation->bytes < 0x7ffff000 ? (unsigned)operation->bytes : 0x7ffff000;
+        entry->off = UINT64_MAX; /* where the file stands */
+        break;
+    case IO_ACCEPT:
+        entry->opcode = IORING_OP_ACCEPT;
+        entry->addr2 = (uintptr_t)operation->length;
+        entry->accept_flags = SOCK_CLOEXEC;
+        break;
+    case IO_CONNECT:
+        entry->opcode = IORING_OP_CONNECT;
+        entry->off = operation->bytes;
+        break;
+    }
+}
+
+/* The operation still completes in `uring_poll`, with what it has done or -ECANCELED: the kernel may be writing to its
+ * buffer until then. */
+void uring_cancel(struct uring *uring, struct io_operation *operation) {
+    struct io_uring_sqe *entry = next_entry(uring);
+    entry->opcode = IORING_OP_ASYNC_CANCEL;
+    entry->fd = -1;
+    entry->addr = (uintptr_t)operation;
+    entry->user_data = OF_NOBODY;
+}
+
+static bool reap(struct qj_ac_io *io) {
+    struct uring *uring = io->uring;
+    unsigned head = *uring->cq_head;
+    /* Pairs with the kernel's release: completions are written before the tail. */
+    unsigned tail = __atomic_load_n(uring->cq_tail, __ATOMIC_ACQUIRE);
+    if (head == tail) return false;
+    bool wake = false;
+    for (; head != tail; head++) {
+        struct io_uring_cqe *completion = &uring->completions[head & uring->cq_mask];
+        switch (completion->user_data) {
+        case OF_NOBODY:
+            break;
+        case OF_WAKE:
+            wake = true;
+            break;
+        default:
+            io_complete(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res);
+        }
+    }
+    /* Pairs with the kernel's acquire: we have read what we give back. */
+    __atomic_store_n(uring->cq_head, head, __ATOMIC_RELEASE);
+    if (wake) prepare_wake(uring);
+    return true;
+}
+
+void uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
+    struct uring *uring = io->uring;
+    if (reap(io)) timeout_ns = 0;
+    unsigned flags = __atomic_load_n(uring->sq_flags, __ATOMIC_RELAXED);
+    bool work = uring->unsubmitted != 0 || (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+    if (timeout_ns == 0 && !work) return;
+    enter(uring, timeout_ns != 0, timeout_ns);
+    reap(io);
+}

@@ -1,0 +1,160 @@
+//! The servers of examples/c under clients that behave, clients that do not, and random short reads and writes; built with
+//! AddressSanitizer.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::build::Program;
+use quaject_test_support::quick_run;
+
+/// A server on a port of its own; stopped when dropped.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Server {
+        let mut command = Command::new(program);
+        command.arg("0").args(arguments).envs(environment.iter().copied()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("piped above");
+        BufReader::new(output).read_line(&mut line).expect("the server says where it listens");
+        let port = line.split_whitespace().nth(3).and_then(|word| word.parse().ok()).expect("`listening on port N`");
+        Server { child, port }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server accepts");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("sockets have timeouts");
+        stream
+    }
+
+    /// Sends a text, says that no more comes, and reads to the end; what the server closed early is the end too.
+    fn ask(&self, request: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        let mut answer = Vec::new();
+        let sent = stream.write_all(request).and_then(|()| stream.shutdown(Shutdown::Write));
+        match sent.and_then(|()| stream.read_to_end(&mut answer)) {
+            Ok(_) => answer,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::NotConnected
+                ) =>
+            {
+                answer
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn still_runs(&mut self) {
+        assert!(self.child.try_wait().expect("it is our child").is_none(), "the server has ended");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended, which the tests above say better.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ASAN: &[&str] = &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", crate::machines::NO_NULL];
+const CONDITIONS: &[&[(&str, &str)]] = &[
+    &[("QJ_AC_IO", "io_uring")],
+    &[("QJ_AC_IO", "epoll")],
+    &[("QJ_AC_IO", "io_uring"), ("QJ_AC_IO_FAULTS", "11")],
+    &[("QJ_AC_IO", "epoll"), ("QJ_AC_IO_FAULTS", "12")],
+];
+
+#[test]
+fn the_echo_server_echoes() {
+    if quick_run("servers under AddressSanitizer") {
+        return;
+    }
+    let Some(program) = Program::new("gcc", "echo").flags(ASAN).build() else { return };
+    for environment in CONDITIONS {
+        let mut server = Server::start(&program, &[], environment);
+        let data: Vec<u8> = (0..200_000_u32).map(|i| ((i * 31) >> 3) as u8).collect();
+        for _ in 0..3 {
+            let mut stream = server.connect();
+            let mut writer = stream.try_clone().expect("sockets can be cloned");
+            let sent = data.clone();
+            let writing = std::thread::spawn(move || {
+                writer.write_all(&sent).expect("the server reads");
+                writer.shutdown(Shutdown::Write).expect("the connection lives");
+            });
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).expect("the server answers");
+            writing.join().expect("the writer does not panic");
+            assert!(received == data, "{environment:?}: {} bytes of {}", received.len(), data.len());
+        }
+        // Clients that leave in the middle.
+        for _ in 0..50 {
+            let mut stream = server.connect();
+            let _ = stream.write_all(&data[..5000]);
+        }
+        server.still_runs();
+    }
+}
+
+#[test]
+fn the_file_server_serves_and_refuses() {
+    if quick_run("servers under AddressSanitizer") {
+        return;
+    }
+    let Some(program) = Program::new("gcc", "httpd").flags(ASAN).build() else { return };
+    let folder = program.parent().expect("programs lie in folders").join("www");
+    fs::create_dir_all(folder.join("sub")).expect("the scratch folder can be written");
+    let big: Vec<u8> = (0..300_000_u32).map(|i| ((i * 7) >> 2) as u8).collect();
+    for (name, bytes) in [("index.html", b"<p>index".as_slice()), ("a b.txt", b"text"), ("sub/big.bin", &big)] {
+        fs::write(folder.join(name), bytes).expect("the scratch folder can be written");
+    }
+    fs::write(folder.join("../secret.txt"), "secret").expect("the scratch folder can be written");
+    let folder = folder.to_str().expect("target folders are UTF-8");
+    let cases: &[(&str, &str, &str)] = &[
+        ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Type: text/html", "<p>index"),
+        ("GET /a%20b.txt?q HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK", "text"),
+        ("HEAD /a%20b.txt HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "\r\n\r\n"),
+        ("GET /none HTTP/1.1\r\n\r\n", "HTTP/1.1 404 Not Found", "not found\n"),
+        ("GET /../secret.txt HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found\n"),
+        ("GET /%2e%2e/secret.txt HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found\n"),
+        ("GET //etc/passwd HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found\n"),
+        ("GET /%0 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%00 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("DELETE / HTTP/1.1\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD\n"),
+        ("GET / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 413", "no body is expected\n"),
+        ("nonsense\r\n\r\n", "HTTP/1.1 400", "bad request\n"),
+        ("GET / HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "not found\n"),
+        ("GET / HTTP/1.1\r\nHost:", "", ""),
+        ("", "", ""),
+    ];
+    for environment in CONDITIONS {
+        let mut server = Server::start(&program, &[folder], environment);
+        for (request, start, end) in cases {
+            let answer = server.ask(request.as_bytes());
+            let text = String::from_utf8_lossy(&answer);
+            assert!(text.starts_with(start) && text.ends_with(end), "{environment:?} {request:?}: {text:?}");
+            assert!(!text.contains("secret") && !text.contains("root:"), "{request:?} leads out of the folder");
+        }
+        let answer = server.ask(b"GET /sub/big.bin HTTP/1.1\r\n\r\n");
+        assert!(answer.ends_with(&big), "{environment:?}: {} bytes", answer.len());
+        let too_long = [b"GET /".as_slice(), &[b'a'; 9000], b" HTTP/1.1\r\n\r\n"].concat();
+        let answer = server.ask(&too_long);
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+        for cut in 0..40 {
+            let mut stream = server.connect();
+            let request = b"GET /sub/big.bin HTTP/1.1\r\nX: y\r\n\r\n";
+            let _ = stream.write_all(&request[..request.len().min(cut)]);
+        }
+        server.still_runs();
+    }
+}
