@@ -19,7 +19,8 @@ pub(crate) fn crate_folder() -> &'static Path {
 
 fn scratch() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("program-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    // The same names in every run: what an earlier one left is overwritten, not added to.
+    let name = format!("program-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("the scratch folder can be made");
     folder
