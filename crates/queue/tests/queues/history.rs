@@ -125,7 +125,7 @@ fn history(kind: &Kind, capacity: usize, seed: u64) -> Vec<Operation> {
 
 #[test]
 fn short_histories_are_linearizable() {
-    let rounds = if cfg!(miri) { 3 } else { Effort::wanted().pick(100, 2_000, 200_000) };
+    let rounds = if cfg!(miri) { 1 } else { Effort::wanted().pick(100, 2_000, 200_000) };
     for kind in KINDS {
         for seed in 0..rounds {
             let history = history(kind, 2, seed);

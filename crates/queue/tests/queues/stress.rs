@@ -93,7 +93,7 @@ fn check(kind: &Kind, capacity: usize, producers: u64, consumers: u64, each: u64
 
 #[test]
 fn nothing_is_lost_doubled_reordered_or_torn_apart() {
-    let each = if cfg!(miri) { 25 } else { Effort::wanted().pick(1_000, 20_000, 1_000_000) };
+    let each = if cfg!(miri) { 8 } else { Effort::wanted().pick(1_000, 20_000, 1_000_000) };
     for kind in KINDS {
         let many = |users| if users == Users::Many { if cfg!(miri) { &[2][..] } else { &[1, 2, 4] } } else { &[1] };
         for &producers in many(kind.producers) {
