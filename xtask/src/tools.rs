@@ -69,6 +69,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "instruction counts of generated code",
     },
     Tool {
+        package: Package::Named("gdb"),
+        probe: "gdb --version",
+        needed_by: "gdb breaks, steps and looks at the stack in generated code",
+    },
+    Tool {
         package: Package::Named("gcc-12-aarch64-linux-gnu"),
         probe: "aarch64-linux-gnu-gcc-12 --version",
         needed_by: "vcode writes code for this machine as its assembler and compiler do",

@@ -14,6 +14,12 @@ mod abi;
 mod asm;
 mod call;
 mod cursor;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
+pub mod debug;
 pub mod decode;
 mod error;
 mod extension;

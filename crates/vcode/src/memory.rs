@@ -19,7 +19,7 @@ use std::sync::Mutex;
 unsafe extern "C" {
     fn memfd_create(name: *const c_char, flags: u32) -> c_int;
     fn ftruncate(file: c_int, length: c_long) -> c_int;
-    fn mmap(
+    pub(crate) fn mmap(
         at: *mut c_void,
         length: usize,
         protection: c_int,
@@ -27,17 +27,20 @@ unsafe extern "C" {
         file: c_int,
         offset: c_long,
     ) -> *mut c_void;
-    fn munmap(at: *mut c_void, length: usize) -> c_int;
+    pub(crate) fn munmap(at: *mut c_void, length: usize) -> c_int;
+    fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int;
     fn close(file: c_int) -> c_int;
 }
 
-const PROT_READ: c_int = 1;
+pub(crate) const PROT_READ: c_int = 1;
 const PROT_WRITE: c_int = 2;
-const PROT_EXEC: c_int = 4;
+pub(crate) const PROT_EXEC: c_int = 4;
 const MAP_SHARED: c_int = 1;
+pub(crate) const MAP_PRIVATE: c_int = 2;
+const MADV_DONTNEED: c_int = 4;
 const MFD_CLOEXEC: u32 = 1;
-const PAGE: usize = 4096;
-/// Functions start at multiples of this.
+pub(crate) const PAGE: usize = 4096;
+/// Functions start at multiples of this, except where a debugger may write.
 const ALIGN: usize = 16;
 
 /// Memory that functions are written to and run from, packed one after the other, given back one by one.
@@ -49,6 +52,8 @@ pub struct Memory {
     write: *mut u8,
     execute: *mut u8,
     length: usize,
+    /// Functions start at multiples of this.
+    unit: usize,
     extents: Mutex<Extents>,
 }
 
@@ -72,6 +77,20 @@ impl Memory {
     /// # Errors
     /// [`Error::Memory`] if the operating system refuses.
     pub fn new(bytes: usize) -> Result<Memory, Error> {
+        Memory::map(bytes, ALIGN, MAP_SHARED)
+    }
+
+    /// Maps at least `bytes` for functions that a debugger may set breakpoints in. It writes them to its own copy of the
+    /// page, which no longer changes with the rest; so every function has pages of its own here. Neither view is
+    /// writable and executable for the process. [Patch points](crate::patch) in a page with a breakpoint do not change.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if the operating system refuses.
+    pub fn debuggable(bytes: usize) -> Result<Memory, Error> {
+        Memory::map(bytes, PAGE, MAP_PRIVATE)
+    }
+
+    fn map(bytes: usize, unit: usize, sharing: c_int) -> Result<Memory, Error> {
         let length = bytes.max(1).checked_next_multiple_of(PAGE).ok_or(Error::Memory)?;
         // SAFETY: system calls that create new objects; their results are checked.
         unsafe {
@@ -80,9 +99,9 @@ impl Memory {
                 return Err(Error::Memory);
             }
             let failed = ftruncate(file, length as c_long) != 0;
-            let map = |protection| mmap(null_mut(), length, protection, MAP_SHARED, file, 0);
-            let write = if failed { null_mut() } else { map(PROT_READ | PROT_WRITE) };
-            let execute = if failed { null_mut() } else { map(PROT_READ | PROT_EXEC) };
+            let map = |protection, sharing| mmap(null_mut(), length, protection, sharing, file, 0);
+            let write = if failed { null_mut() } else { map(PROT_READ | PROT_WRITE, MAP_SHARED) };
+            let execute = if failed { null_mut() } else { map(PROT_READ | PROT_EXEC, sharing) };
             close(file);
             let refused = |view: *mut c_void| view.is_null() || view as isize == -1;
             if refused(write) || refused(execute) {
@@ -97,6 +116,7 @@ impl Memory {
                 write: write.cast(),
                 execute: execute.cast(),
                 length,
+                unit,
                 extents: Mutex::new(Extents::new(length)),
             })
         }
@@ -108,8 +128,8 @@ impl Memory {
     /// # Errors
     /// [`Error::Memory`] when no free extent is that long.
     pub fn region(&self, bytes: usize) -> Result<Region<'_>, Error> {
-        let bytes = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory)?;
-        let offset = self.extents().take(bytes).ok_or(Error::Memory)?;
+        let bytes = bytes.max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
+        let offset = self.take(bytes)?;
         // SAFETY: the extent was free, so nobody else has it; it is inside the mappings, which live as long as `self`.
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
@@ -125,8 +145,8 @@ impl Memory {
         // Alignment stays what it was: constants and patch points rely on it.
         let pad = (code.entry % ALIGN).min(code.offset);
         let bytes = buffer.get(code.offset - pad..code.offset + code.length).ok_or(Error::Overflow)?;
-        let length = bytes.len().max(1).checked_next_multiple_of(ALIGN).ok_or(Error::Memory)?;
-        let offset = self.extents().take(length).ok_or(Error::Memory)?;
+        let length = bytes.len().max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
+        let offset = self.take(length)?;
         let start = self.execute as usize + offset;
         // SAFETY: the extent was free, so nobody else has it, and it is inside the mapping.
         unsafe {
@@ -141,7 +161,7 @@ impl Memory {
     /// Gives back the part of a region that the function ended up not using, so that functions are packed. `execute`
     /// and `length` are those of what [`Memory::region`] returned; `used` counts from its start.
     pub fn keep(&self, execute: usize, length: usize, used: usize) {
-        let used = used.next_multiple_of(ALIGN).min(length);
+        let used = used.next_multiple_of(self.unit).min(length);
         if let Some(offset) = execute.checked_sub(self.execute as usize)
             && used < length
         {
@@ -151,11 +171,11 @@ impl Memory {
 
     /// Frees a region or an installed function, which must not be called any more.
     pub fn free(&self, execute: usize, length: usize) {
-        let start = execute - execute % ALIGN;
+        let start = execute - execute % self.unit;
         if let Some(offset) = start.checked_sub(self.execute as usize)
             && length > 0
         {
-            self.extents().give(offset, length.next_multiple_of(ALIGN));
+            self.extents().give(offset, length.next_multiple_of(self.unit));
         }
     }
 
@@ -168,6 +188,16 @@ impl Memory {
     /// Bytes that are free, in all extents together.
     pub fn available(&self) -> usize {
         self.extents().available()
+    }
+
+    fn take(&self, bytes: usize) -> Result<usize, Error> {
+        let offset = self.extents().take(bytes).ok_or(Error::Memory)?;
+        if self.unit == PAGE {
+            // What a debugger wrote to its copies of these pages goes with the function that was there.
+            // SAFETY: the extent was free and is whole pages of the execute view, which then shows the file again.
+            unsafe { madvise(self.execute.add(offset).cast(), bytes, MADV_DONTNEED) };
+        }
+        Ok(offset)
     }
 
     fn extents(&self) -> std::sync::MutexGuard<'_, Extents> {
@@ -337,6 +367,19 @@ mod tests {
             memory.free(gone.entry, gone.length);
         }
         assert_eq!(memory.available(), 16 * PAGE);
+    }
+
+    #[test]
+    fn functions_for_a_debugger_have_pages_of_their_own() {
+        let memory = Memory::debuggable(4 * PAGE).expect("the system gives pages");
+        let first = memory.install(&[7], &whole(&[7])).expect("there is a page");
+        let second = memory.install(&[8], &whole(&[8])).expect("there is a page");
+        assert_eq!(second.entry - first.entry, PAGE);
+        memory.free(first.entry, first.length);
+        let third = memory.install(&[9], &whole(&[9])).expect("there is a page");
+        assert_eq!(third.entry, first.entry);
+        // SAFETY: the function is installed, and the execute view is readable.
+        assert_eq!(unsafe { *(third.entry as *const u8) }, 9);
     }
 
     #[test]
