@@ -173,7 +173,7 @@ fn at_every_instruction<P: Side, C: Side>(kind: u32, role: Role, language: Langu
     if matches!(language, Language::C) && victim_program().is_none() {
         return;
     }
-    let stride = Effort::wanted().pick(5, 1, 1);
+    let stride = Effort::wanted().pick(11, 1, 1);
     let (mut whole, mut not_at_all) = (0, 0);
     for instructions in (0..).step_by(stride) {
         let ring = used_ring::<P, C>();
@@ -267,4 +267,130 @@ fn a_producer_among_many_of_both() {
 #[test]
 fn a_consumer_among_many_of_both() {
     at_every_instruction::<Multi, Multi>(3, Role::Pops, Language::C);
+}
+
+/// Lets a child work for a while, then kills it wherever it is. `work` allocates nothing.
+fn killed_at_random(nap_us: u64, work: impl FnOnce()) {
+    // SAFETY: the child allocates nothing and calls only what may be called after a fork.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        work();
+        // SAFETY: runs no destructor of what belongs to the parent.
+        unsafe { libc::_exit(0) };
+    }
+    std::thread::sleep(std::time::Duration::from_micros(nap_us));
+    // SAFETY: the child is ours and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+    wait_for(child);
+}
+
+fn pause() {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_yield() };
+}
+
+/// Producers die one after the other while the consumer goes on: of each it sees a beginning, in whole inserts.
+#[test]
+fn producers_succeed_each_other_under_a_living_consumer() {
+    let memory = Mapping::new(bytes_needed(CAPACITY_LOG2)).expect("Linux has memfd");
+    let ring = Arc::new(Ring::<Single, Single, _>::create(memory, CAPACITY_LOG2, 1).expect("large enough"));
+    let generations = Effort::wanted().pick(50, 1_000, 50_000);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut consumer = Ring::consumer(ring.clone()).expect("the ring is new");
+    let counts = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| {
+            let mut counts = vec![0; generations];
+            loop {
+                let last = done.load(std::sync::atomic::Ordering::Acquire);
+                match consumer.pop() {
+                    Ok(message) => {
+                        let generation = message[0] as usize;
+                        assert_eq!(message[1], counts[generation], "of generation {generation}");
+                        counts[generation] += 1;
+                    }
+                    Err(why) if last => {
+                        assert_eq!(why, Refusal::NotReady);
+                        return counts;
+                    }
+                    Err(why) => {
+                        assert_eq!(why, Refusal::NotReady);
+                        pause();
+                    }
+                }
+            }
+        });
+        for generation in 0..generations {
+            let mut producer = Ring::producer(ring.clone()).expect("an honest ring");
+            killed_at_random(50 + generation as u64 % 97, || {
+                let mut number = 0;
+                loop {
+                    let insert = [0, 1, 2].map(|offset| [generation as u64, number + offset, 0, 0, 0, 0, 0]);
+                    while producer.push_slice(&insert).is_err() {
+                        pause();
+                    }
+                    number += 3;
+                }
+            });
+        }
+        done.store(true, std::sync::atomic::Ordering::Release);
+        taking.join().expect("the consumer reports")
+    });
+    assert!(counts.iter().all(|count| count % 3 == 0), "an insert was torn apart: {counts:?}");
+    assert!(counts.iter().any(|count| *count > 0), "nobody lived long enough");
+}
+
+/// Consumers die one after the other while the producer goes on: each message is seen, and twice only when its consumer
+/// died before giving it back.
+#[test]
+fn consumers_succeed_each_other_under_a_living_producer() {
+    let memory = Mapping::new(bytes_needed(CAPACITY_LOG2)).expect("Linux has memfd");
+    let ring = Arc::new(Ring::<Single, Single, _>::create(memory, CAPACITY_LOG2, 1).expect("large enough"));
+    let generations = Effort::wanted().pick(50, 1_000, 20_000);
+    let book = Mapping::new(1 << 22).expect("Linux has memfd");
+    // SAFETY: the mapping lives as long as the test and is reached through atomics only, here and in the children.
+    let seen = unsafe {
+        let bytes = quaject_queue::shared::Bytes::start(&book).cast::<std::sync::atomic::AtomicU8>();
+        std::slice::from_raw_parts(bytes, 1 << 22)
+    };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut producer = Ring::producer(ring.clone()).expect("the ring is new");
+    let pushed = std::thread::scope(|scope| {
+        let pushing = scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) && number < 1 << 22 {
+                match producer.push(message(number)) {
+                    Ok(()) => number += 1,
+                    Err(refused) => {
+                        assert_eq!(refused.why, Refusal::NotReady);
+                        pause();
+                    }
+                }
+            }
+            number
+        });
+        for generation in 0..generations {
+            let mut consumer = Ring::consumer(ring.clone()).expect("an honest ring");
+            killed_at_random(50 + generation % 97, || {
+                loop {
+                    let taken = consumer.pop_each(1, |message| {
+                        seen[message[0] as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    });
+                    if taken.is_err() {
+                        pause();
+                    }
+                }
+            });
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        pushing.join().expect("the producer reports")
+    });
+    let mut last = Ring::consumer(ring).expect("an honest ring");
+    while let Ok(message) = last.pop() {
+        seen[message[0] as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    let times: Vec<u8> = seen[..pushed as usize].iter().map(|n| n.load(std::sync::atomic::Ordering::Relaxed)).collect();
+    assert!(times.iter().all(|times| *times >= 1), "a message was lost");
+    let again = times.iter().map(|times| u64::from(*times) - 1).sum::<u64>();
+    assert!(again <= generations, "{again} messages came twice, of {generations} deaths");
+    assert!(pushed > 8, "the consumers were of some use");
 }

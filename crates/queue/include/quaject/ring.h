@@ -252,24 +252,38 @@ static inline enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end, const
     return qj_ring_sp_push_many(end, message, 1);
 }
 
+/* Takes up to `most` messages that are ready and says in `taken` how many. The caller is the only consumer. */
+static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, struct qj_ring_message *messages,
+                                                      uint32_t most, uint32_t *taken) {
+    uint64_t first = end->position;
+    uint32_t count = 0;
+    *taken = 0;
+    for (uint64_t skipped = 0; skipped <= end->mask; skipped++) {
+        while (count < most && qj_ring__get_state(end, first + count) == qj_ring__rest(end, first + count, QJ_RING_FULL)) {
+            qj_ring__read(end, first + count, &messages[count]);
+            count++;
+        }
+        if (count > 0 || most == 0) break;
+        uint64_t found = qj_ring__get_state(end, first);
+        if (found == qj_ring__rest(end, first, QJ_RING_FULL)) continue;
+        if (found != qj_ring__rest(end, first, QJ_RING_VOID)) return qj_ring__empty(end, found, first);
+        QJ_RING_STEP("sc skip");
+        qj_ring__set_state(end, first, qj_ring__rest(end, first, QJ_RING_FREE) + 65536);
+        end->position = ++first;
+    }
+    /* In order, so that a successor finds the first that was not given back. */
+    for (uint32_t i = 0; i < count; i++) {
+        QJ_RING_STEP("sc release");
+        qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FREE) + 65536);
+    }
+    end->position = first + count;
+    *taken = count;
+    return count > 0 || most == 0 ? QJ_RING_OK : QJ_RING_NOT_READY;
+}
 /* Takes a message. The caller is the only consumer. */
 static inline enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
-    for (uint64_t skipped = 0; skipped <= end->mask; skipped++) {
-        uint64_t position = end->position;
-        uint64_t found = qj_ring__get_state(end, position);
-        if (found == qj_ring__rest(end, position, QJ_RING_FULL)) {
-            qj_ring__read(end, position, message);
-            QJ_RING_STEP("sc release");
-            qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
-            end->position = position + 1;
-            return QJ_RING_OK;
-        }
-        if (found != qj_ring__rest(end, position, QJ_RING_VOID)) return qj_ring__empty(end, found, position);
-        QJ_RING_STEP("sc skip");
-        qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
-        end->position = position + 1;
-    }
-    return QJ_RING_NOT_READY;
+    uint32_t taken;
+    return qj_ring_sc_pop_many(end, message, 1, &taken);
 }
 
 /* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */

@@ -41,6 +41,7 @@ static void torture(uint32_t kind, uint64_t rounds) {
         exit(3);
     struct qj_ring_message messages[3] = {{{1}}, {{2}}, {{3}}};
     uint64_t sum = 0;
+    uint32_t taken;
     for (uint64_t round = 0; round < rounds; round++) {
         for (uint64_t n = next() % 4; n > 0; n--)
             __atomic_store_n(&memory[16 + next() % (words - 16)], word(), __ATOMIC_RELAXED);
@@ -48,7 +49,7 @@ static void torture(uint32_t kind, uint64_t rounds) {
         switch (next() % 8) {
         case 0: result = qj_ring_sp_push_many(&producer, messages, 1 + (uint32_t)(next() % 3)); break;
         case 1: result = qj_ring_mp_push_many(&producer, messages, 1 + (uint32_t)(next() % 3)); break;
-        case 2: result = qj_ring_sc_pop(&consumer, messages); break;
+        case 2: result = qj_ring_sc_pop_many(&consumer, messages, (uint32_t)(next() % 4), &taken); break;
         case 3: result = qj_ring_mc_pop(&consumer, messages); break;
         case 4: qj_ring_disown(&producer, (uint8_t)next(), each, &sum); break;
         case 5: result = qj_ring_resume_producer(&producer); break;
