@@ -90,6 +90,9 @@ enum qj_ring_result {
     QJ_RING_BROKEN = 3     /* the shared memory holds what no honest peer writes */
 };
 
+/* Compiled once for each constant it is called with. */
+#define QJ_RING__SPECIALISED static inline __attribute__((always_inline))
+
 /* ---- states ---- */
 
 enum { QJ_RING_FREE = 0, QJ_RING_FULL = 1, QJ_RING_BUSY = 2, QJ_RING_TAKEN = 3, QJ_RING_VOID = 4 };
@@ -228,9 +231,8 @@ static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64
 
 /* ---- a side of its own: no exchange, nothing to claim ---- */
 
-/* Inserts `count` messages, all or none. The caller is the only producer. */
-static inline enum qj_ring_result qj_ring_sp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
-                                                       uint32_t count) {
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *end,
+                                                          const struct qj_ring_message *messages, uint32_t count) {
     uint64_t first = end->position;
     if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
     for (uint32_t i = count; i-- > 0;) {
@@ -248,13 +250,17 @@ static inline enum qj_ring_result qj_ring_sp_push_many(struct qj_ring_end *end, 
     end->position = first + count;
     return QJ_RING_OK;
 }
+/* Inserts `count` messages, all or none. The caller is the only producer. */
+static inline enum qj_ring_result qj_ring_sp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
+                                                       uint32_t count) {
+    return qj_ring__sp_push(end, messages, count);
+}
 static inline enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
-    return qj_ring_sp_push_many(end, message, 1);
+    return qj_ring__sp_push(end, message, 1);
 }
 
-/* Takes up to `most` messages that are ready and says in `taken` how many. The caller is the only consumer. */
-static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, struct qj_ring_message *messages,
-                                                      uint32_t most, uint32_t *taken) {
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sc_pop(struct qj_ring_end *end, struct qj_ring_message *messages,
+                                                         uint32_t most, uint32_t *taken) {
     uint64_t first = end->position;
     uint32_t count = 0;
     *taken = 0;
@@ -280,10 +286,15 @@ static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, s
     *taken = count;
     return count > 0 || most == 0 ? QJ_RING_OK : QJ_RING_NOT_READY;
 }
+/* Takes up to `most` messages that are ready and says in `taken` how many. The caller is the only consumer. */
+static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, struct qj_ring_message *messages,
+                                                      uint32_t most, uint32_t *taken) {
+    return qj_ring__sc_pop(end, messages, most, taken);
+}
 /* Takes a message. The caller is the only consumer. */
 static inline enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
     uint32_t taken;
-    return qj_ring_sc_pop_many(end, message, 1, &taken);
+    return qj_ring__sc_pop(end, message, 1, &taken);
 }
 
 /* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */
@@ -298,9 +309,8 @@ static inline uint64_t qj_ring__hint(const uint64_t *hint) { return __atomic_loa
 /* Attempts after which a call gives up: honest peers need one per concurrent call, a liar could move hints for ever. */
 static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return 2 * (uint64_t)end->mask + 64; }
 
-/* Inserts `count` messages, all or none, in neighbouring positions. Other producers may do the same. */
-static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
-                                                       uint32_t count) {
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *end,
+                                                          const struct qj_ring_message *messages, uint32_t count) {
     uint64_t *hint = &end->ring->claim;
     if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
     for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
@@ -345,8 +355,13 @@ static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, 
     }
     return QJ_RING_NOT_READY;
 }
+/* Inserts `count` messages, all or none, in neighbouring positions. Other producers may do the same. */
+static inline enum qj_ring_result qj_ring_mp_push_many(struct qj_ring_end *end, const struct qj_ring_message *messages,
+                                                       uint32_t count) {
+    return qj_ring__mp_push(end, messages, count);
+}
 static inline enum qj_ring_result qj_ring_mp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
-    return qj_ring_mp_push_many(end, message, 1);
+    return qj_ring__mp_push(end, message, 1);
 }
 
 /* Takes a message. Other consumers may do the same. */
