@@ -1,5 +1,6 @@
-//! The queues under the tools that watch memory: ThreadSanitizer on C threads over one ring, and, in a full run by
-//! `cargo xtask test`, Miri and ThreadSanitizer on the Rust tests, both of which need the nightly compiler.
+//! The queues under the tools that watch memory: ThreadSanitizer on C threads over one ring; in a full run by
+//! `cargo xtask test` Miri on the Rust tests; and with `QJ_TEST=soak` ThreadSanitizer on them, which compiles the standard
+//! library first. The last two need the nightly compiler.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -30,10 +31,10 @@ fn c_threads_race_nowhere() {
     }
 }
 
-/// Cargo of the nightly compiler on this crate's thread tests, with results of its own; `None` when nobody asked for a
-/// full run. A machine without the compiler gets it from rustup, and the test fails when that is not possible.
-fn nightly(purpose: &str, probe: &[&str]) -> Option<Command> {
-    if !matches!(std::env::var("QJ_TEST").as_deref(), Ok("full" | "soak")) {
+/// Cargo of the nightly compiler on this crate's thread tests, with results of its own; `None` unless `QJ_TEST` is one of
+/// `efforts`: an unset variable does not ask for minutes of compiling. A machine without the compiler gets it from rustup, and the test fails when that is not possible.
+fn nightly(purpose: &str, efforts: &[&str], probe: &[&str]) -> Option<Command> {
+    if !std::env::var("QJ_TEST").is_ok_and(|effort| efforts.contains(&effort.as_str())) {
         return None;
     }
     let has = || Command::new("cargo").arg("+nightly").args(probe).output().is_ok_and(|output| output.status.success());
@@ -52,14 +53,14 @@ fn nightly(purpose: &str, probe: &[&str]) -> Option<Command> {
 
 #[test]
 fn miri_finds_nothing() {
-    let Some(mut cargo) = nightly("miri", &["miri", "--version"]) else { return };
+    let Some(mut cargo) = nightly("miri", &["full", "soak"], &["miri", "--version"]) else { return };
     cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation").args(["miri", "test", "--quiet", "--test", "queues"]);
     assert_success(&cargo.output().expect("just asked for its version"));
 }
 
 #[test]
 fn rust_threads_race_nowhere() {
-    let Some(mut cargo) = nightly("tsan", &["--version"]) else { return };
+    let Some(mut cargo) = nightly("tsan", &["soak"], &["--version"]) else { return };
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     // The standard library too, lest its own synchronisation go unseen.
     cargo.env("RUSTFLAGS", "-Zsanitizer=thread").args(["test", "--quiet", "-Zbuild-std", "--target", &target]);
