@@ -3,9 +3,11 @@
 //! ```text
 //! DIR/bin/qj
 //! DIR/include/quaject/*.h                                  from crates/*/include
+//! DIR/lib/libquaject-ac.a, DIR/lib/pkgconfig/quaject-ac.pc
 //! DIR/share/man/man1/*.1                                   written by `qj` itself
 //! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh
 //! DIR/share/quaject/examples, DIR/share/quaject/editors
+//! DIR/share/quaject/gdb/quaject-ac.py                      lists tasks in the debugger
 //! DIR/share/doc/quaject/{README.md,CHANGELOG.md,LICENSE-*}
 //! ```
 
@@ -23,7 +25,12 @@ const COMPLETIONS: &[(&str, &str)] = &[
 ];
 
 /// Folders of the repository that are installed whole.
-const FOLDERS: &[(&str, &str)] = &[("examples", "share/quaject/examples"), ("editors", "share/quaject/editors")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("examples", "share/quaject/examples"),
+    ("editors", "share/quaject/editors"),
+    ("crates/ac/examples/c", "share/quaject/examples/ac"),
+    ("crates/ac/gdb", "share/quaject/gdb"),
+];
 
 const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
@@ -43,6 +50,7 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
             copy_folder(&headers, &prefix.join("include"))?;
         }
     }
+    install_library(prefix)?;
     for (folder, place) in FOLDERS {
         if root().join(folder).is_dir() {
             copy_folder(&root().join(folder), &prefix.join(place))?;
@@ -53,6 +61,34 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
     }
     println!("installed qj below {}", prefix.display());
     Ok(())
+}
+
+/// The C library of Asynchronous C, and the file by which pkg-config finds it.
+fn install_library(prefix: &Path) -> Result<(), Failure> {
+    let arguments = ["build", "--release", "--package", "quaject-ac", "--message-format", "json-render-diagnostics"];
+    let messages = String::from_utf8_lossy(&output_of(&mut cargo(&arguments))?).into_owned();
+    // Cargo says where a build script wrote; the paths it prints need no unescaping on Unix.
+    let folder = messages
+        .lines()
+        .filter(|line| line.contains("\"reason\":\"build-script-executed\"") && line.contains("quaject-ac"))
+        .find_map(|line| line.split_once("\"out_dir\":\"")?.1.split_once('"'))
+        .map(|(folder, _)| PathBuf::from(folder))
+        .ok_or_else(|| Failure("cargo does not say where it built libquaject-ac.a".into()))?;
+    copy(&folder.join("libquaject-ac.a"), &prefix.join("lib/libquaject-ac.a"))?;
+    let prefix_path = std::path::absolute(prefix).map_err(|error| failure("find", prefix, &error))?;
+    let description = format!(
+        "prefix={}\n\
+         includedir=${{prefix}}/include\n\
+         libdir=${{prefix}}/lib\n\n\
+         Name: quaject-ac\n\
+         Description: Asynchronous C: blocks of tasks with lazily owned stacks\n\
+         Version: {}\n\
+         Cflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -lquaject-ac -pthread -ldl\n",
+        prefix_path.display(),
+        env!("CARGO_PKG_VERSION"),
+    );
+    write(&prefix.join("lib/pkgconfig/quaject-ac.pc"), description.as_bytes())
 }
 
 fn target_folder() -> PathBuf {

@@ -33,6 +33,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "tasks in C++",
     },
     Tool {
+        package: Package::Named("gdb"),
+        probe: "gdb --version",
+        needed_by: "the script that lists tasks in the debugger",
+    },
+    Tool {
         package: Package::Named("binutils"),
         probe: "readelf --version",
         needed_by: "no object of Asynchronous C asks for an executable stack",

@@ -18,6 +18,11 @@
 //! assert_eq!(log.get_mut().len(), 3);
 //! ```
 
+/// The book's chapter, whose Rust blocks are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/async-c.md")]
+struct Chapter;
+
 mod future;
 mod scope;
 mod sys;

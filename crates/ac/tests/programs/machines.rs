@@ -70,3 +70,47 @@ fn sanitizers_follow_the_switches() {
         }
     }
 }
+
+/// The debugger's script finds every task, whatever it does and however it left its registers.
+#[test]
+fn gdb_lists_the_tasks() {
+    if quick_run("a program under gdb") || tool(&["gdb"]).is_none() {
+        return;
+    }
+    let script = crate::build::crate_folder().join("gdb/quaject-ac.py");
+    let source = format!("source {}", script.display());
+    let commands = [source.as_str(), "break stop_here", "run", "qj-tasks", "qj-task 1", "continue"];
+    let mut runner = vec!["gdb", "-batch", "-nx"];
+    runner.extend(commands.iter().flat_map(|command| ["-ex", command]));
+    let program = Program::new("gcc", "debugged").flags(&["-O2"]).under(&runner);
+    let output = program.output(&[]).expect("gcc is there: the archive was built");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = [
+        "  root  called    in main  root",
+        "     1  waits     in waits_for_semaphore  patient",
+        "     2  runnable  in yields_inline",
+        "     3  runnable  in yields_once",
+        "     4  called    in starts_one_that_runs",
+        "     5  runs      in stop_here",
+        "in waits_for_semaphore () at ",
+        "exited normally]",
+    ];
+    for line in expected {
+        assert!(text.contains(line), "gdb does not print {line:?}:\n{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// The trace is what Chrome and Perfetto read: an array of events, as many ends as beginnings for every task.
+#[test]
+fn the_trace_is_balanced() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace.json");
+    let program = Program::new("gcc", "debugged").flags(&["-O2"]);
+    let program = program.environment("QJ_AC_TRACE", file.to_str().expect("target folders are UTF-8"));
+    let Some(output) = program.output(&[]) else { return };
+    assert!(output.status.success(), "{}", output.status);
+    let text = std::fs::read_to_string(&file).expect("the trace is written");
+    assert!(text.starts_with("[\n{") && text.ends_with("}\n]\n"), "{text}");
+    let count = |phase: &str| text.matches(&format!("\"ph\":\"{phase}\"")).count();
+    assert!(count("B") > 10 && text.contains("\"name\":\"patient\""), "{text}");
+    assert!(count("B") - count("E") <= 1, "{text}");
+}
