@@ -152,9 +152,9 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// Bytes a ring of 2 to the power of `capacity_log2` slots needs.
+/// Bytes a ring of 2 to the power of `capacity_log2` slots needs: a multiple of 128, so that rings can follow each other.
 pub const fn bytes_needed(capacity_log2: u32) -> usize {
-    HEADER_BYTES + (SLOT_BYTES << capacity_log2)
+    (HEADER_BYTES + (SLOT_BYTES << capacity_log2)).next_multiple_of(128)
 }
 
 /// This process's view of a ring in shared memory. Its ends are made with [`Ring::producer`] and [`Ring::consumer`].

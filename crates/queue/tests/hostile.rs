@@ -184,6 +184,13 @@ fn memory_that_is_no_such_ring_is_refused() {
 }
 
 #[test]
+fn rings_follow_each_other() {
+    for capacity_log2 in 0..8 {
+        assert_eq!(bytes_needed(capacity_log2) % 128, 0, "2 to the {capacity_log2} slots");
+    }
+}
+
+#[test]
 fn memory_that_can_vanish_is_refused() {
     // SAFETY: a C string and a flag.
     let file = unsafe { libc::memfd_create(c"loose".as_ptr(), libc::MFD_CLOEXEC) };

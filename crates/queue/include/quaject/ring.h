@@ -157,8 +157,9 @@ static inline void qj_ring__read(const struct qj_ring_end *end, uint64_t positio
 
 /* ---- making and joining ---- */
 
+/* A multiple of 128, so that rings can follow each other. */
 static inline size_t qj_ring_bytes(unsigned capacity_log2) {
-    return sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2);
+    return (sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2) + 127) & ~(size_t)127;
 }
 
 /* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by whoever made
