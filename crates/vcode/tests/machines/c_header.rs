@@ -2,6 +2,7 @@
 //! assemble, run and compare.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Register, Workspace};
@@ -134,32 +135,48 @@ where
     let folder = scratch_folder(tools.prefix, "c");
     let (source, binary) = (folder.join("corpus.c"), folder.join("corpus"));
     std::fs::write(&source, &program).expect("test files can be written");
-    let mut command = Command::new(compiler(tools));
-    command.args(["-std=c11", "-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I"]);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary).arg(&source);
-    if tools.library.is_none() {
-        command.arg("-static");
+    let own = compiler(tools);
+    let c11: &[&str] = &["-std=c11"];
+    let mut builds = vec![(own.as_str(), c11)];
+    if tools.qemu.is_none() {
+        // Everything that users have; the foreign machines have gcc alone.
+        builds.push(("clang", c11));
+        builds.push(("g++", &["-x", "c++", "-std=c++17"]));
+        builds.push(("clang++", &["-x", "c++", "-std=c++17"]));
     }
-    let output = command.output().expect("the compiler starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (compiler, language) in builds {
+        let mut command = Command::new(compiler);
+        command.args(language).args(["-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I"]);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary).arg(&source);
+        if tools.library.is_none() && tools.qemu.is_some() {
+            command.arg("-static");
+        }
+        let output = command.output().unwrap_or_else(|error| panic!("cannot start {compiler}: {error}"));
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+        let c = run(tools, &binary);
+        if let Some(at) = rust.iter().zip(&c).position(|(rust, c)| rust != c) {
+            let show = |bytes: &[u8]| format!("{:02x?}", &bytes[at & !3..(at + 16).min(bytes.len())]);
+            panic!("{} {compiler}: byte {at} of {} differs: {}, C {}", M::NAME, rust.len(), show(rust), show(&c));
+        }
+        assert_eq!(rust.len(), c.len(), "{} {compiler}: the lengths differ", M::NAME);
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+/// What the program prints.
+fn run(tools: &Tools, binary: &Path) -> Vec<u8> {
     let mut command = match tools.qemu {
         Some(qemu) => {
             let mut command = Command::new(qemu);
             if let Some(library) = tools.library {
                 command.env("QEMU_LD_PREFIX", library);
             }
-            command.arg(&binary);
+            command.arg(binary);
             command
         }
-        None => Command::new(&binary),
+        None => Command::new(binary),
     };
     let output = command.output().expect("the program starts");
-    assert!(output.status.success(), "{}: {}", M::NAME, String::from_utf8_lossy(&output.stderr));
-    let c = &output.stdout;
-    if let Some(at) = rust.iter().zip(c).position(|(rust, c)| rust != c) {
-        let show = |bytes: &[u8]| format!("{:02x?}", &bytes[at & !3..(at + 16).min(bytes.len())]);
-        panic!("{}: byte {at} of {} differs: Rust {}, C {}", M::NAME, rust.len(), show(rust), show(c));
-    }
-    assert_eq!(rust.len(), c.len(), "{}: the lengths differ", M::NAME);
-    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+    assert!(output.status.success(), "{}: {}", binary.display(), String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
