@@ -208,7 +208,7 @@ impl Document {
         let commands = Path::new(QJ).parent().expect("programs lie in folders");
         let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("timeout");
-        shell.args(["60", "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);
+        shell.args(["180", "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);
         shell.env("NO_COLOR", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = shell.spawn().expect("`timeout` and `sh` are part of every Unix");
         let mut standard_input = child.stdin.take().expect("piped above");
