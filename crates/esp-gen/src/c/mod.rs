@@ -3,10 +3,11 @@
 //! that must survive its waits. Knows nothing of how the C is compiled or run.
 //!
 //! ```text
-//!   analysis   which values survive a wait            matching     regions, and the search among several instances
+//!   analysis   which values survive a wait            functions    pure functions, regions of waits
+//!   names      C names                                matching     who meets whom, the search among several instances
 //!   plan       names, program counters, ends          process      blocks, waits, the dispatch table
 //!   types      declarations of types                  meeting      rendezvous
-//!   header     the program's header                   outside      the world and the clock
+//!   header     the program's header                   outside      the world and the clock, by hooks
 //!   code       values, places, edges                  schedule     ready list, turns, polling, entry points
 //!   instruction, arithmetic   straight-line code      rest, report   what rest means; memory and bounds
 //! ```
@@ -15,8 +16,10 @@ mod analysis;
 mod arithmetic;
 mod code;
 mod faults;
+mod functions;
 mod header;
 mod helpers;
+mod hooks;
 mod instruction;
 mod interface;
 mod matching;

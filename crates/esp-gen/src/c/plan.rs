@@ -2,7 +2,7 @@
 //! Knows the flow IR and the homes of values; writes nothing.
 
 use super::analysis::{Home, Homes, SlotHome, homes, local_homes, regions};
-use super::names::Names;
+use super::names::{Names, OWN_NAMES};
 use super::{Options, Style};
 use crate::layout::has_boxes;
 use quaject_esp_ir::ir::*;
@@ -117,75 +117,7 @@ impl<'a> Plan<'a> {
         let mut names = Names::new();
         let prefix = options.prefix.clone().unwrap_or_else(|| "esp".to_string());
         let own = options.prefix.as_ref().map(|prefix| format!("{prefix}_")).unwrap_or_default();
-        for word in [
-            "t",
-            "io",
-            "now",
-            "self",
-            "from",
-            "to",
-            "left",
-            "turns",
-            "head",
-            "tail",
-            "where",
-            "polling",
-            "dispatch",
-            "enter",
-            "idle",
-            "rest",
-            "poll",
-            "pc",
-            "ready",
-            "left_",
-            "bind",
-            "next",
-            "result",
-            "branch",
-            "found",
-            "input",
-            "output",
-            "at",
-            "due",
-            "last",
-            "faults",
-            "wakes",
-            "at_rest",
-            "reopen",
-            "unqueue",
-            "is_waiting",
-            "pools_save",
-            "pools_restore",
-            "waiting_append",
-            "waiting_remove",
-            "program_init",
-            "program_step",
-            "program_fault",
-            "program_place",
-            "program_stuck",
-            "program_trace",
-            "asker",
-            "asker_pc",
-            "asker_left",
-            "resume",
-            "poll_at",
-            "poll_after",
-            "poll_next",
-            "put_",
-            "run",
-            "leave",
-            "again",
-            "status",
-            "stamp",
-            "stuck",
-            "carry_on",
-            "finished",
-            "faulted",
-            "later",
-            "moved",
-        ] {
-            names.reserve(word);
-        }
+        OWN_NAMES.iter().for_each(|word| names.reserve(word));
         let (types, world_types) = type_names(program, &own, &mut names);
         let channels =
             program.channels.iter().map(|channel| names.claim(&format!("{own}{}", channel.name))).collect::<Vec<_>>();

@@ -14,7 +14,8 @@
 use super::TraceMode;
 use super::analysis::{Home, SlotHome};
 use super::code::{Code, Scope, line};
-use super::matching::{blocked_bits, open_condition, switch};
+use super::functions::switch;
+use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
 use super::outside::{Taker, elapse, receive_from_world, send_to_world};
 use super::plan::{End, Plan, has_regions};
