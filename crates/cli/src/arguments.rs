@@ -392,7 +392,7 @@ pub(crate) struct Verify {
     /// How many threads search
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
-    /// Visit every interleaving, also where the order makes no difference
+    /// Try every order of communications, also where it makes no difference
     #[arg(long)]
     pub(crate) no_reduction: bool,
     /// Look for processes that can wait for ever while others go on (weak fairness)

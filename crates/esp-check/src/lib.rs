@@ -73,7 +73,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     let started = Instant::now();
     let formulas = formulas(model)?;
     let stepping = match options.reduction {
-        Reduction::On => Stepping::Settled,
+        Reduction::On | Reduction::Communications => Stepping::Settled,
         Reduction::Off => Stepping::Plain,
     };
     let space = Space::new(model, stepping, options.symmetry == Symmetry::On).map_err(Refusal::Unbounded)?;

@@ -37,6 +37,8 @@ impl Default for Options {
 pub enum Reduction {
     /// They are (partial-order reduction).
     On,
+    /// Every order of communications is tried; code between them runs at once if nobody can tell when it does.
+    Communications,
     /// Every state is visited.
     Off,
 }

@@ -120,6 +120,7 @@ impl Report {
         let mut how = Vec::new();
         match options.reduction {
             Reduction::On => how.push("reduced"),
+            Reduction::Communications => how.push("every order of communications"),
             Reduction::Off => how.push("every interleaving"),
         }
         match options.symmetry {

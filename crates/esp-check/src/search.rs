@@ -186,7 +186,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
         let enough = match self.shared.reduction {
             Reduction::On => self.mover.reduce(numbers),
-            Reduction::Off => self.mover.found.len(),
+            Reduction::Communications | Reduction::Off => self.mover.found.len(),
         };
         let base = hash(numbers);
         let mut progress = false;

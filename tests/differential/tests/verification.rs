@@ -160,7 +160,10 @@ fn agrees_with_the_simplest_search() {
             all.text(&model, &Options::default())
         );
         assert_eq!(verdict(&reduced), wrong, "seed {seed}, reduced\n{}", generate(seed).source);
+        let merged = explore(Reduction::Communications, 1);
+        assert_eq!(verdict(&merged), wrong, "seed {seed}, merged\n{}", generate(seed).source);
         if !wrong {
+            assert!(reduced.states <= merged.states && merged.states <= all.states);
             assert_eq!(all.states as usize, states, "seed {seed}\n{}", generate(seed).source);
             assert_eq!(explore(Reduction::Off, 2).states as usize, states, "seed {seed}, two threads");
             assert!(reduced.states <= all.states);

@@ -130,7 +130,7 @@ fn no_such(error: NoSuch) -> Stop {
 
 fn options(arguments: &Verify) -> Options {
     Options {
-        reduction: if arguments.no_reduction { Reduction::Off } else { Reduction::On },
+        reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
         storage: Storage::Exact,
         liveness: if arguments.progress { Liveness::Progress } else { Liveness::Ignored },
