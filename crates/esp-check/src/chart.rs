@@ -8,8 +8,7 @@
 //!      |               x  waits here
 //! ```
 
-use crate::counterexample::{Counterexample, Problem, Traced};
-use quaject_esp_ir::datum::print_message;
+use crate::counterexample::{Counterexample, Problem, Traced, said_on};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Step;
@@ -126,10 +125,8 @@ pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
 /// A step as a row; none for one that nobody else can see, unless it is the one that goes wrong.
 fn row(model: &ModelProgram, traced: &Traced, world: usize, wrong: bool) -> Option<Row> {
     let program = &model.program;
-    let said = traced.message.as_ref().map_or(String::new(), |(channel, message)| {
-        let channel = &program.channels[channel.0 as usize];
-        format!("{}({})", channel.name, print_message(program, &channel.payload, message).replace(' ', ", "))
-    });
+    let said = traced.message.as_ref();
+    let said = said.map_or(String::new(), |(channel, message)| said_on(program, *channel, message));
     let places: Vec<String> = traced.locations.iter().map(|location| location_text(program, *location)).collect();
     let tip = format!("{said} {}", places.join(" -> "));
     let row = |from: u32, to: usize, label: String| Some(Row { from: from as usize, to, label, tip: tip.clone() });

@@ -1,7 +1,7 @@
 //! One run of a program that goes wrong, step by step, with everything that was said: what people, pictures and the
 //! interpreter are shown. Says nothing of how it was found.
 
-use quaject_esp_ir::datum::{Datum, print, print_message};
+use quaject_esp_ir::datum::{Datum, print};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::{FaultReport, location_text};
@@ -142,11 +142,7 @@ impl Traced {
             Some(_) | None => String::new(),
         };
         let said = || match &self.message {
-            Some((channel, message)) => {
-                let channel = &program.channels[channel.0 as usize];
-                let message = print_message(program, &channel.payload, message);
-                format!("{}({})", channel.name, message.replace(' ', ", "))
-            }
+            Some((channel, message)) => said_on(program, *channel, message),
             None => "?".into(),
         };
         let mut line = match self.step {
@@ -170,4 +166,18 @@ impl Traced {
         }
         Some(line)
     }
+}
+
+/// A message as an operation would be written: `c(1, 2)`.
+pub(crate) fn said_on(program: &Program, channel: ChannelId, message: &[Datum]) -> String {
+    let channel = &program.channels[channel.0 as usize];
+    let mut text = format!("{}(", channel.name);
+    for (number, (ty, value)) in channel.payload.iter().zip(message).enumerate() {
+        if number > 0 {
+            text.push_str(", ");
+        }
+        print(program, *ty, value, &mut text);
+    }
+    text.push(')');
+    text
 }

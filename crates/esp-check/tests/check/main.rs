@@ -2,5 +2,6 @@
 
 mod endless;
 mod faults;
+mod planted;
 mod runs;
 mod support;

@@ -1,0 +1,104 @@
+//! Bugs planted in the examples of the repository: each is found, and the run that shows it is a shortest one.
+
+use crate::support::{UNREDUCED, explore, model};
+use expect_test::{Expect, expect};
+use quaject_esp_check::{Options, Verdict};
+
+/// The example with one place changed.
+fn planted(example: &str, right: &str, wrong: &str, expected: Expect) {
+    assert!(example.contains(right), "the example has changed");
+    let model = model(&example.replacen(right, wrong, 1), None);
+    let (reduced, all) = (explore(&model, &Options::default()), explore(&model, &UNREDUCED));
+    match (reduced.verdict, all.verdict) {
+        (Verdict::Violated(found), Verdict::Violated(shortest)) => {
+            assert_eq!(found.problem.name(), shortest.problem.name());
+            assert!(found.steps.len() <= shortest.steps.len() + 2, "{} steps", shortest.steps.len());
+            expected.assert_eq(&found.text(&model));
+        }
+        (reduced, all) => panic!("{reduced:?} {all:?}"),
+    }
+}
+
+fn figure2() -> String {
+    let program = include_str!("../../../../examples/vmmc-send/figure2.esp");
+    let model = include_str!("../../../../examples/vmmc-send/figure2-model.esp");
+    format!("{program}{}", model.replace("import \"figure2.esp\";", ""))
+}
+
+#[test]
+fn a_dropped_final_message() {
+    planted(
+        &figure2(),
+        "out( translateReplyC, 0, 0);",
+        "",
+        expect![[r#"
+           1  host -> hostRequest: hostSendRequestC(0, 0)  (p.esp:62:21)
+           2  hostRequest -> translateAddress: translateRequestC(0, 0)  (p.esp:13:9)
+        fault `deadlock`, channel `translateReplyC`
+          `hostRequest` waits at p.esp:15:11 for `translateAddress` to write `translateReplyC`
+    "#]],
+    );
+}
+
+#[test]
+fn a_wrong_guard() {
+    let buffer = include_str!("../../../../examples/buffer.esp");
+    let program = format!(
+        "{buffer} model m {{
+           env put {{ for i in 0..7 {{ out(putC, i); }} }}
+           env get {{ var n = 0; while {{ in(getC, $x); assert(x == n); n += 1; }} }}
+         }}"
+    );
+    assert_eq!(explore(&model(&program, None), &Options::default()).verdict, Verdict::Holds);
+    planted(
+        &program,
+        "when (used < SIZE)",
+        "when (used <= SIZE)",
+        expect![[r#"
+           1  put -> buffer: putC(0)  (p.esp:15:38)
+           2  put -> buffer: putC(1)  (p.esp:15:38)
+           3  put -> buffer: putC(2)  (p.esp:15:38)
+           4  put -> buffer: putC(3)  (p.esp:15:38)
+           5  put -> buffer: putC(4)  (p.esp:15:38)
+           6  buffer -> get: getC(4)  (p.esp:10:7)
+           7  get  (p.esp:16:62)
+        fault `assert` in `get` at p.esp:16:55
+    "#]],
+    );
+}
+
+#[test]
+fn a_swapped_order() {
+    let buffer = include_str!("../../../../examples/pages.esp");
+    planted(
+        buffer,
+        "out(ptReqC, @, vAddr);\n    in(ptReplyC, @, $pAddr);",
+        "in(ptReplyC, @, $pAddr);\n    out(ptReqC, @, vAddr);",
+        expect![[r#"
+               1  user -> pageTable: userReqC(update |> {4096, 20480})  (p.esp:44:9)
+               2  user -> pageTable: userReqC(update |> {4096, 20480})  (p.esp:44:9)
+               3  user -> pageTable: userReqC(update |> {4096, 20480})  (p.esp:44:9)
+               4  user -> sender: userReqC(send |> {1, 4096, 8})  (p.esp:45:9)
+            fault `deadlock`, channel `ptReplyC`
+              `sender` waits at p.esp:25:5 for `pageTable` to write `ptReplyC`
+        "#]],
+    );
+}
+
+#[test]
+fn a_missing_unlink() {
+    let program = "memory manual; type t = bytes[<=4]; pool t 3; channel a: t external out; channel b: t external in;
+        process p { while { in(a, $x); out(b, x); unlink(x); } }";
+    let right = model(program, None);
+    assert_eq!(explore(&right, &Options::default()).verdict, Verdict::Holds);
+    planted(
+        program,
+        "unlink(x);",
+        "",
+        expect![[r#"
+           1  world -> p: a("")  (p.esp:2:29)
+           2  p -> world: b("")  (p.esp:2:40)
+        an object of `t` is never released: `p` has lost it
+    "#]],
+    );
+}
