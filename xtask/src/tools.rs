@@ -59,6 +59,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "random programs: the quickest compiler runs the most of them",
     },
     Tool {
+        package: Package::Named("spin"),
+        probe: "spin -V",
+        needed_by: "qj verify --engine spin: the second opinion on every verdict",
+    },
+    Tool {
         package: Package::Named("make"),
         probe: "make --version",
         needed_by: "the example that builds generated C into a make project",

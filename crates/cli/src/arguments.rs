@@ -199,6 +199,8 @@ pub(crate) enum ModeChoice {
 ///   exe    an executable whose channels are bound as `qj run` does:
 ///          ./NAME --bind CHANNEL=DRIVER:ARG ...
 ///   ir     the flow IR as text; written to standard output unless -o is given
+///   promela
+///          a model for Spin, likewise: what the program does, or one of its models
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -206,7 +208,8 @@ pub(crate) enum ModeChoice {
     qj build sender.esp --emit c -o firmware/generated\n  \
     qj build sender.esp --emit c --style poll --prefix sender --report\n  \
     qj build words.esp --emit exe -o words && ./words < README.md\n  \
-    qj build words.esp --emit ir | less"
+    qj build words.esp --emit ir | less\n  \
+    qj build sender.esp --emit promela -o sender.pml && spin -a sender.pml"
 )]
 pub(crate) struct Build {
     /// The program
@@ -218,6 +221,9 @@ pub(crate) struct Build {
     /// Where to write it
     #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
+    /// Which of the program's models to write (for --emit promela)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
     /// How the C code meets the outside world (for --emit c)
     #[arg(long, value_name = "STYLE", default_value = "sans-io")]
     pub(crate) style: StyleChoice,
@@ -243,6 +249,13 @@ pub(crate) enum EmitForm {
     C,
     Ir,
     Exe,
+    Promela,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum VerifyEngine {
+    Builtin,
+    Spin,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -374,6 +387,7 @@ pub(crate) struct Init {
     qj verify main.esp\n  \
     qj verify main.esp --model send --threads 2\n  \
     qj verify main.esp --process table       one process against anything its ports allow\n  \
+    qj verify main.esp --engine spin         a second opinion\n  \
     qj verify main.esp --max-time 60 --max-memory 4000\n  \
     qj verify main.esp --trace run.qjt --chart run.svg && qj replay run.qjt")]
 pub(crate) struct Verify {
@@ -389,6 +403,9 @@ pub(crate) struct Verify {
     /// Explore these processes; the others do anything their ports allow
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) slice: Vec<String>,
+    /// What explores: the built-in checker, or Spin, which needs `spin` and a C compiler
+    #[arg(long, value_name = "ENGINE", default_value = "builtin")]
+    pub(crate) engine: VerifyEngine,
     /// How many threads search
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,

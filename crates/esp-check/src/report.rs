@@ -46,7 +46,7 @@ pub enum Verdict {
 }
 
 /// What the model restricts the world to.
-pub(crate) fn restrictions(model: &ModelProgram) -> Vec<String> {
+pub fn restrictions(model: &ModelProgram) -> Vec<String> {
     let program = &model.program;
     let mut restrictions = Vec::new();
     for (index, channel) in program.channels.iter().enumerate() {

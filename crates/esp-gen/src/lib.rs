@@ -4,6 +4,7 @@
 
 pub mod c;
 pub mod layout;
+pub mod promela;
 
 /// The run-time header that generated C includes as `quaject/esp.h`.
 pub const RUNTIME_HEADER: &str = include_str!("../include/quaject/esp.h");

@@ -113,7 +113,7 @@ fn run(mut command: Command) -> Result<(), Trouble> {
 }
 
 /// The words of CC: a compiler may be given with flags.
-fn compiler() -> Vec<OsString> {
+pub(crate) fn compiler() -> Vec<OsString> {
     let words: Vec<OsString> = match std::env::var("CC") {
         Ok(line) => line.split_whitespace().map(OsString::from).collect(),
         Err(_) => Vec::new(),

@@ -18,6 +18,7 @@ mod ports;
 mod record;
 mod run;
 mod signals;
+pub mod spin;
 mod trouble;
 
 pub use binding::{Binding, Choice, Driver, Place};

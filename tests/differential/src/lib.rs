@@ -4,9 +4,11 @@
 
 pub mod c;
 pub mod compare;
+pub mod explore;
 pub mod externs;
 pub mod generate;
 pub mod interpret;
 pub mod marshal;
 pub mod prove;
+pub mod talkative;
 pub mod world;

@@ -31,6 +31,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 None => print(text.as_bytes())?,
             }
         }
+        EmitForm::Promela => return super::promela::emit(terminal, &arguments, checks(arguments.checked)),
         EmitForm::C => {
             let c_options = c::Options {
                 prefix: arguments.prefix.clone(),

@@ -1,6 +1,6 @@
 //! `qj verify`
 
-use crate::arguments::Verify;
+use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
@@ -17,6 +17,9 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
+    if arguments.engine == VerifyEngine::Spin {
+        return super::promela::verify(terminal, &arguments, &options(&arguments));
+    }
     let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::wrong)?;
     let modelled = quaject_esp::models(source, &mut disk, &subject(&arguments)).map_err(no_such)?;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
@@ -120,7 +123,7 @@ fn subject(arguments: &Verify) -> Subject {
     Subject { model: arguments.model.clone(), scope }
 }
 
-fn no_such(error: NoSuch) -> Stop {
+pub(crate) fn no_such(error: NoSuch) -> Stop {
     let trouble = Trouble::new(format!("the program has no {} `{}`", error.what, error.name));
     Stop::usage(match &error.known[..] {
         [] => trouble,
@@ -184,7 +187,7 @@ fn progress_line(now: &Progress) -> String {
     format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
 }
 
-fn tell(model: &ModelProgram, options: &Options, report: &Report, json: bool) -> Result<(), Stop> {
+pub(crate) fn tell(model: &ModelProgram, options: &Options, report: &Report, json: bool) -> Result<(), Stop> {
     if json {
         let mut line = json_of(model, report).to_string();
         line.push('\n');

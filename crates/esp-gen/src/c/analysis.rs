@@ -77,7 +77,7 @@ fn reachable(body: &Body, entry: BlockId) -> Vec<BlockId> {
 }
 
 /// Where control goes from a block without entering regions.
-fn successors(terminator: &Terminator) -> Vec<BlockId> {
+pub(crate) fn successors(terminator: &Terminator) -> Vec<BlockId> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge.to],
         Terminator::Branch { then, otherwise, .. } => vec![then.to, otherwise.to],
@@ -123,10 +123,10 @@ fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mu
 
 /// What an instruction reads and writes.
 #[derive(Default)]
-struct Access<'a> {
-    values: Vec<Value>,
-    reads: Vec<&'a Place>,
-    writes: Vec<&'a Place>,
+pub(crate) struct Access<'a> {
+    pub(crate) values: Vec<Value>,
+    pub(crate) reads: Vec<&'a Place>,
+    pub(crate) writes: Vec<&'a Place>,
 }
 
 impl<'a> Access<'a> {
@@ -177,7 +177,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn op(&mut self, op: &'a Op) {
+    pub(crate) fn op(&mut self, op: &'a Op) {
         match op {
             Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
             Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
@@ -254,7 +254,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn terminator(&mut self, terminator: &'a Terminator) {
+    pub(crate) fn terminator(&mut self, terminator: &'a Terminator) {
         match terminator {
             Terminator::Jump(edge) | Terminator::Yield(edge) => self.values.extend(&edge.arguments),
             Terminator::Branch { condition, then, otherwise } => {
@@ -305,7 +305,7 @@ pub(crate) fn regions(wait: &Wait) -> Vec<BlockId> {
     entries
 }
 
-fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
+pub(crate) fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
     match pattern {
         Pattern::Bind(Bind::Slot(slot)) => slots.push(*slot),
         Pattern::Bind(Bind::Parameter(_))

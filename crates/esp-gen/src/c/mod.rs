@@ -12,7 +12,7 @@
 //!   instruction, arithmetic   straight-line code      rest, report   what rest means; memory and bounds
 //! ```
 
-mod analysis;
+pub(crate) mod analysis;
 mod arithmetic;
 mod code;
 mod faults;
@@ -24,7 +24,7 @@ mod instruction;
 mod interface;
 mod matching;
 mod meeting;
-mod names;
+pub(crate) mod names;
 mod outside;
 mod pattern;
 mod plan;

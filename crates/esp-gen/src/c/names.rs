@@ -177,6 +177,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// A set of names in one C scope.
+#[derive(Clone)]
 pub(crate) struct Names {
     taken: BTreeSet<String>,
 }

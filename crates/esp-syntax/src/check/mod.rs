@@ -28,6 +28,7 @@ mod ports;
 mod signatures;
 mod statements;
 mod suggest;
+pub use suggest::nearest;
 mod taint;
 mod types;
 mod unused;

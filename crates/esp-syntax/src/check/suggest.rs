@@ -29,7 +29,7 @@ fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
 }
 
 /// The candidate nearest to `wanted`, if one is near: a third of its length, or the case of one letter.
-pub(super) fn nearest<'n>(wanted: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(wanted: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if wanted.is_empty() || wanted.len() > 64 {
         return None;
     }

@@ -1,0 +1,482 @@
+//! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of what comes after.
+
+use super::expression::Expr;
+use super::lines::{Lines, Mark};
+use super::memory::{self, Kind};
+use super::names::Names;
+use super::plan::{Plan, refers};
+use super::scope::{Scope, cells};
+use super::statement::{Change, Writer};
+use super::symbolic;
+use super::usage::Unit;
+use quaject_esp_ir::ir::*;
+use quaject_esp_ir::report::fault_name;
+
+/// One option.
+pub(super) struct Choice {
+    /// `:: ..` up to where the code goes on.
+    pub(super) head: Lines,
+    pub(super) then: Then,
+}
+
+/// How an option goes on.
+pub(super) enum Then {
+    /// With these statements, then the code after the branch.
+    GoesOn(Lines),
+    /// Not at all: it is a fault.
+    Ends,
+}
+
+struct Branching<'b, 'a> {
+    plan: &'a Plan<'a>,
+    scope: &'b Scope<'a>,
+    number: u32,
+    branch: &'b Branch,
+    /// For names of variables that hold a part of a message for a moment.
+    names: &'b mut Names,
+    spares: &'b mut Vec<String>,
+}
+
+/// The options of a branch.
+pub(super) fn options<'a>(
+    plan: &'a Plan<'a>,
+    scope: &Scope<'a>,
+    number: u32,
+    branch: &Branch,
+    names: &mut Names,
+    spares: &mut Vec<String>,
+) -> Vec<Choice> {
+    Branching { plan, scope, number, branch, names, spares }.options()
+}
+
+/// What a pattern does with the numbers of a value.
+struct Fields {
+    /// What stands in the receive statement.
+    texts: Vec<String>,
+    /// Boxed values that are bound, by the cell that receives them.
+    bound: Vec<(Vec<Expr>, TypeId)>,
+    /// What is copied out of received objects afterwards.
+    copies: Vec<(Expr, Expr)>,
+}
+
+impl<'a> Branching<'_, 'a> {
+    fn options(mut self) -> Vec<Choice> {
+        let guard = self.guard();
+        match &self.branch.operation {
+            Operation::After { .. } => vec![self.plain(guard, Mark::After { branch: self.number }, Lines::default())],
+            Operation::Out { channel, payload, .. } => match self.plan.is_internal(*channel) {
+                true => self.send(*channel, payload, guard),
+                false => vec![self.plain(guard, Mark::ToWorld { branch: self.number }, Lines::default())],
+            },
+            Operation::In { channel, patterns, condition, .. } => {
+                let guard = match condition {
+                    Some(entry) => self.own_condition(*entry, patterns, guard),
+                    None => guard,
+                };
+                match self.plan.is_internal(*channel) {
+                    true => vec![self.receive(*channel, patterns, guard)],
+                    false => vec![self.world_sends(*channel, patterns, guard)],
+                }
+            }
+        }
+    }
+
+    /// The guard, if there is one.
+    fn guard(&self) -> Option<Expr> {
+        match self.branch.guard {
+            Guard::Open => None,
+            Guard::Value(value) => Some(self.scope.value(value)).filter(|guard| guard.text != "true"),
+            Guard::Region(entry) => match symbolic::region(self.scope, entry, &[]) {
+                Some((mut values, _)) if values.len() == 1 => Some(values.remove(0)),
+                Some(_) | None => {
+                    let message = "this guard is computed in more steps than the model can take while waiting";
+                    self.plan.refuse(self.branch.location, message, "write it as one condition");
+                    None
+                }
+            },
+        }
+    }
+
+    /// A condition on own variables joins the guard; one on received values is dropped.
+    fn own_condition(&self, entry: BlockId, patterns: &[Pattern], guard: Option<Expr>) -> Option<Expr> {
+        let parameters = &self.scope.body.blocks[entry.0 as usize].parameters;
+        let unknown = "received_value";
+        let arguments = vec![Expr::tight(unknown); parameters.len()];
+        let mut received = vec![unknown.to_string()];
+        let mut slots = Vec::new();
+        patterns.iter().for_each(|pattern| crate::c::analysis::bound_slots(pattern, &mut slots));
+        for slot in slots {
+            let name = &self.scope.slots[slot.0 as usize];
+            let leaves = memory::leaves(self.scope.types(), self.scope.body.slots[slot.0 as usize].ty);
+            received.extend(leaves.into_iter().map(|leaf| format!("{name}{}", leaf.suffix)));
+        }
+        match symbolic::region(self.scope, entry, &arguments) {
+            Some((mut values, demands)) if values.len() == 1 && demands.is_empty() => {
+                let condition = values.remove(0);
+                let mut probe = Lines::default();
+                probe.plain(condition.text.clone());
+                if !received.iter().any(|name| probe.mentions(name)) {
+                    return Some(Expr::and(guard, condition));
+                }
+            }
+            Some(_) | None => {}
+        }
+        self.plan.approximate(self.branch.location, "the pattern's `if` on received values is taken to hold");
+        guard
+    }
+
+    fn plain(&self, guard: Option<Expr>, mark: Mark, first: Lines) -> Choice {
+        let mut head = Lines::default();
+        let guard = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
+        head.push(mark, self.branch.location, format!(":: {guard} ->"));
+        Choice { head, then: Then::GoesOn(first) }
+    }
+
+    /// The channel, or the element of it that is met only while the guard holds.
+    fn port(&self, channel: ChannelId, guard: Option<&Expr>, never: u32) -> String {
+        let plan = &self.plan.channels[channel.0 as usize];
+        match (plan.guarded, guard) {
+            (false, _) => plan.name.clone(),
+            (true, None) => format!("{}[1]", plan.name),
+            (true, Some(guard)) => format!("{}[({} -> 1 : {never})]", plan.name, guard.operand()),
+        }
+    }
+
+    fn send(&mut self, channel: ChannelId, payload: &Payload, guard: Option<Expr>) -> Vec<Choice> {
+        let mut fields = Vec::new();
+        let mut fine: Option<Expr> = None;
+        let mut fault = None;
+        let parts: &[Passed] = match payload {
+            Payload::Ready(parts) => parts,
+            Payload::Region(entry) => self.result_of(*entry),
+        };
+        let computed = match payload {
+            Payload::Ready(_) => None,
+            Payload::Region(entry) => symbolic::region(self.scope, *entry, &[]),
+        };
+        match computed {
+            Some((values, demands)) => {
+                fields = values;
+                for demand in demands {
+                    fault.get_or_insert(demand.fault);
+                    fine = Some(Expr::and(fine, demand.condition));
+                }
+            }
+            None => {
+                for part in parts {
+                    fields.extend(self.scope.operand(&part.operand).0);
+                }
+            }
+        }
+        if let Some(fine) = &fine {
+            // Spin computes a message before it looks whether somebody takes it.
+            for field in fields.iter_mut().filter(|field| field.divides()) {
+                *field = Expr::choose(fine, field, &Expr::tight("0"));
+            }
+        }
+        let plan = &self.plan.channels[channel.0 as usize];
+        for (part, counted) in parts.iter().zip(&plan.counted) {
+            if *counted {
+                let moves = part.transfer == Transfer::Move;
+                fields.push(Expr::tight(if moves { "true" } else { "false" }));
+            }
+        }
+        if fields.is_empty() {
+            fields.push(Expr::tight("true"));
+        }
+        let both = match (&guard, &fine) {
+            (_, None) => guard.clone(),
+            (guard, Some(fine)) => Some(Expr::and(guard.clone(), fine.clone())),
+        };
+        let fields: Vec<String> = fields.into_iter().map(|field| field.text).collect();
+        let mut head = Lines::default();
+        let mark = Mark::Meet { branch: self.number, sends: true };
+        let port = self.port(channel, both.as_ref(), 0);
+        head.push(mark, self.branch.location, format!(":: {port}!{} ->", fields.join(",")));
+        let mut options = vec![Choice { head, then: Then::GoesOn(Lines::default()) }];
+        if let (Some(fine), Some(fault)) = (fine, fault) {
+            self.plan.approximate(self.branch.location, "a message that faults needs no reader");
+            let mut head = Lines::default();
+            let condition = Expr::and(guard, fine.not());
+            let text = format!(":: {} -> assert(false); /* {} */", condition.text, fault_name(fault));
+            head.push(Mark::Fault(fault), self.branch.location, text);
+            options.push(Choice { head, then: Then::Ends });
+        }
+        options
+    }
+
+    /// What the region of a message results in.
+    fn result_of(&self, entry: BlockId) -> &'a [Passed] {
+        let body = self.scope.body;
+        let blocks = crate::c::analysis::region_blocks(body, entry);
+        blocks
+            .into_iter()
+            .find_map(|id| match &body.blocks[id.0 as usize].terminator {
+                Terminator::Result(parts) => Some(parts.as_slice()),
+                _ => None,
+            })
+            .unwrap_or(&[])
+    }
+
+    fn receive(&mut self, channel: ChannelId, patterns: &[Pattern], guard: Option<Expr>) -> Choice {
+        let types = &self.plan.program.channels[channel.0 as usize].payload;
+        let counted = self.plan.channels[channel.0 as usize].counted.clone();
+        let mut texts = Vec::new();
+        let mut all = Vec::new();
+        let mut used = 0;
+        for (index, (pattern, ty)) in patterns.iter().zip(types).enumerate() {
+            let mut fields = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
+            self.pattern(pattern, *ty, &mut fields);
+            if counted[index] {
+                // Every number has to be known, so that counts of what is not kept can be given back.
+                for text in &mut fields.texts {
+                    if text == "_" {
+                        *text = self.spare(used);
+                        used += 1;
+                    }
+                }
+            }
+            texts.extend(fields.texts.iter().cloned());
+            all.push((fields, *ty));
+        }
+        let mut gone = Vec::new();
+        for _ in counted.iter().filter(|counted| **counted) {
+            let spare = self.spare(used);
+            used += 1;
+            texts.push(spare.clone());
+            gone.push(spare);
+        }
+        if texts.is_empty() {
+            texts.push("true".to_string());
+        }
+        let location = self.branch.location;
+        let mut after = Lines::default();
+        let mut gone = gone.into_iter();
+        for ((fields, ty), counted) in all.iter().zip(&counted) {
+            let mut writer = Writer { scope: self.scope, lines: &mut after, location };
+            for (to, from) in &fields.copies {
+                writer.line(format!("{} = {};", to.text, from.text));
+            }
+            if !counted {
+                continue;
+            }
+            for (cells, ty) in &fields.bound {
+                writer.counts(cells, *ty, Change::Retain);
+            }
+            let numbers: Vec<Expr> = fields.texts.iter().map(|text| Expr::tight(strip(text))).collect();
+            let gone = gone.next().expect("one per value that is counted");
+            writer.line("if");
+            writer.line(format!(":: {gone} ->"));
+            writer.lines.deeper();
+            writer.counts(&numbers, *ty, Change::Release);
+            writer.lines.back();
+            writer.line(":: else");
+            writer.line("fi;");
+        }
+        for spare in self.spares.iter().take(used) {
+            Writer { scope: self.scope, lines: &mut after, location }.line(format!("{spare} = 0;"));
+        }
+        let port = self.port(channel, guard.as_ref(), 2);
+        let mark = Mark::Meet { branch: self.number, sends: false };
+        let mut head = Lines::default();
+        if after.lines.is_empty() {
+            head.push(mark, location, format!(":: {port}?{} ->", texts.join(",")));
+        } else {
+            head.push(mark, location, format!(":: atomic {{ {port}?{} ->", texts.join(",")));
+            head.deeper();
+            head.deeper();
+            after.lines.iter_mut().for_each(|line| {
+                // It belongs to the rendezvous.
+                if line.mark == Mark::Local {
+                    line.mark = Mark::None;
+                }
+            });
+            head.append(after);
+            head.back();
+            head.plain("} ->");
+            head.back();
+        }
+        Choice { head, then: Then::GoesOn(Lines::default()) }
+    }
+
+    fn spare(&mut self, number: usize) -> String {
+        while self.spares.len() <= number {
+            let name = self.names.claim("spare");
+            self.spares.push(name);
+        }
+        self.spares[number].clone()
+    }
+
+    /// A message that the world chooses.
+    fn world_sends(&mut self, channel: ChannelId, patterns: &[Pattern], guard: Option<Expr>) -> Choice {
+        let mut guard = guard;
+        let data = &self.plan.program.channels[channel.0 as usize];
+        let mut first = Lines::default();
+        let location = self.branch.location;
+        for (pattern, (ty, values)) in patterns.iter().zip(self.plan.model.message(channel)) {
+            let mut fields = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
+            self.pattern(pattern, ty, &mut fields);
+            let kinds = memory::leaves(self.scope.types(), ty)
+                .into_iter()
+                .flat_map(|leaf| std::iter::repeat_n(leaf.kind, leaf.count as usize));
+            for (text, kind) in fields.texts.iter().zip(kinds) {
+                let is_variable = text != "_" && !text.starts_with("eval(") && text.parse::<i64>().is_err();
+                let constant = text == "true" || text == "false";
+                if let Kind::Reference(_) = kind {
+                    let message = format!("messages of `{}` hold objects, which the model cannot make", data.name);
+                    self.plan.refuse(location, message, "write an `env` process that sends what you want tried");
+                } else if is_variable && !constant {
+                    let what = format!("what the world sends on `{}`", data.name);
+                    Writer { scope: self.scope, lines: &mut first, location }.any(
+                        &Expr::tight(text.clone()),
+                        &kind,
+                        values,
+                        &what,
+                    );
+                }
+            }
+        }
+        let mark = Mark::FromWorld { branch: self.number };
+        if let Some(sent) = &self.plan.channels[channel.0 as usize].sent {
+            let bound = self.plan.model.bounds[channel.0 as usize].unwrap_or(0);
+            guard = Some(Expr::and(guard, Expr::loose(format!("{sent} < {bound}"))));
+            let mut head = Lines::default();
+            let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
+            head.push(mark, location, format!(":: atomic {{ {text} -> {sent} = {sent} + 1 }} ->"));
+            return Choice { head, then: Then::GoesOn(first) };
+        }
+        self.plain(guard, mark, first)
+    }
+
+    /// Appends what a pattern receives, number by number.
+    fn pattern(&mut self, pattern: &Pattern, ty: TypeId, fields: &mut Fields) {
+        let types = self.scope.types();
+        let width: usize = memory::leaves(types, ty).iter().map(|leaf| leaf.count as usize).sum();
+        let boxed = matches!(types.get(ty), Type::Boxed(_));
+        match pattern {
+            Pattern::Any => fields.texts.extend(std::iter::repeat_n("_".to_string(), width)),
+            Pattern::Bind(bind) => self.bind(*bind, ty, width, fields),
+            Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::Tag(..) | Pattern::Record(_) | Pattern::Array(_)
+                if boxed =>
+            {
+                self.inside(pattern, ty, fields);
+            }
+            Pattern::Constant(value) => fields.texts.push(constant(*value)),
+            Pattern::OwnId => fields.texts.push(match self.scope.own.text.as_str() {
+                "_pid" => "eval(_pid)".to_string(),
+                number => number.to_string(),
+            }),
+            Pattern::Bytes(bytes) => {
+                fields.texts.push(bytes.len().to_string());
+                let padded = bytes.iter().copied().chain(std::iter::repeat(0)).take(width - 1);
+                fields.texts.extend(padded.map(|byte| byte.to_string()));
+            }
+            Pattern::Equal(operand) => {
+                if refers(types, ty) {
+                    let message = "objects are compared by content here, which the model cannot";
+                    self.plan.refuse(self.branch.location, message, "compare the parts that are numbers");
+                }
+                let (values, _, _) = self.scope.operand(operand);
+                fields.texts.extend(values.into_iter().map(|value| format!("eval({})", value.text)));
+            }
+            Pattern::Tag(tag, inner) => {
+                fields.texts.push(tag.to_string());
+                let Type::Union(id) = types.get(ty) else { unreachable!("the verifier types every pattern") };
+                for (number, (_, part)) in types.aggregate(*id).parts.iter().enumerate() {
+                    let Some(part) = *part else { continue };
+                    match inner {
+                        Some(inner) if number == *tag as usize => self.pattern(inner, part, fields),
+                        Some(_) | None => self.pattern(&Pattern::Any, part, fields),
+                    }
+                }
+            }
+            Pattern::Record(parts) => {
+                let Type::Record(id) = types.get(ty) else { unreachable!("the verifier types every pattern") };
+                for (pattern, (_, part)) in parts.iter().zip(&types.aggregate(*id).parts) {
+                    self.pattern(pattern, part.expect("fields have types"), fields);
+                }
+            }
+            Pattern::Array(parts) => {
+                let Type::Array { element, .. } = types.get(ty) else {
+                    unreachable!("the verifier types every pattern")
+                };
+                let counts: Vec<usize> =
+                    memory::leaves(types, *element).iter().map(|leaf| leaf.count as usize).collect();
+                let mut columns = vec![Vec::new(); counts.len()];
+                for pattern in parts {
+                    let start = fields.texts.len();
+                    self.pattern(pattern, *element, fields);
+                    let mut own = fields.texts.drain(start..);
+                    for (column, count) in columns.iter_mut().zip(&counts) {
+                        column.extend(own.by_ref().take(*count));
+                    }
+                }
+                fields.texts.extend(columns.into_iter().flatten());
+            }
+        }
+    }
+
+    fn bind(&mut self, bind: Bind, ty: TypeId, width: usize, fields: &mut Fields) {
+        let then = self.branch.then;
+        let needed = self.scope.usage.live_in(then);
+        let cells: Option<Vec<Expr>> = match bind {
+            Bind::Parameter(number) => {
+                let parameter = self.scope.body.blocks[then.0 as usize].parameters[number as usize];
+                let alive = match self.scope.usage.home(parameter) {
+                    super::usage::Home::Variable(variable) => needed.contains(&Unit::Variable(variable)),
+                    super::usage::Home::Inline(..) => false,
+                };
+                alive.then(|| vec![self.scope.value(parameter)])
+            }
+            Bind::Slot(slot) => needed.contains(&Unit::Slot(slot)).then(|| {
+                let place = Place { base: Base::Slot(slot), path: Vec::new() };
+                cells(&self.scope.place(&place))
+            }),
+        };
+        match cells {
+            Some(cells) => {
+                fields.texts.extend(cells.iter().map(|cell| cell.text.clone()));
+                if refers(self.scope.types(), ty) {
+                    fields.bound.push((cells, ty));
+                }
+            }
+            None => fields.texts.extend(std::iter::repeat_n("_".to_string(), width)),
+        }
+    }
+
+    /// A pattern that looks into an object: what it binds is copied out afterwards.
+    fn inside(&mut self, pattern: &Pattern, ty: TypeId, fields: &mut Fields) {
+        let Type::Boxed(pool) = self.scope.types().get(ty) else { unreachable!("only boxed values have an inside") };
+        let content = self.scope.types().pool(*pool).content;
+        let mut inner = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
+        self.pattern(pattern, content, &mut inner);
+        // The last variable of its kind: those of the message itself are counted from the first.
+        let name = self.spare(7);
+        let object = Expr::tight(name.clone());
+        let from = cells(&self.scope.content(&object, ty));
+        for (text, from) in inner.texts.iter().zip(from) {
+            if text == "_" {
+                continue;
+            }
+            if text.starts_with("eval(") || text.parse::<i64>().is_ok() {
+                let message = "the pattern compares the content of an object, which the model cannot";
+                self.plan.refuse(self.branch.location, message, "bind the content and compare it afterwards");
+            }
+            fields.copies.push((Expr::tight(text.clone()), from));
+        }
+        fields.bound.extend(inner.bound);
+        fields.texts.push(name);
+    }
+}
+
+fn constant(value: i128) -> String {
+    match value {
+        0..=0x7fff_ffff => value.to_string(),
+        _ => format!("eval({})", Expr::number(value).text),
+    }
+}
+
+/// The expression of a field's text.
+fn strip(text: &str) -> String {
+    text.strip_prefix("eval(").and_then(|text| text.strip_suffix(')')).unwrap_or(text).to_string()
+}

@@ -1,0 +1,188 @@
+//! The Promela back end: one `proctype` per process, rendezvous channels, for Spin as an independent second engine and
+//! for people to read. Names are the program's, places stand in comments. Text out; nothing is run here.
+//!
+//! ```text
+//!   plan       names, channels, limits         quantum    code between two operations: one `atomic` sequence
+//!   memory     values as numbers               statement  instructions
+//!   usage      which values are variables      message    branches: ports, messages, patterns
+//!   scope      one body's names, places        process    operations, branches, the whole `proctype`
+//!   expression arithmetic of ESP in C's `int`  property   LTL
+//!   symbolic   guards as one expression        trail      a run of Spin as steps of the program
+//! ```
+//!
+//! A state in which an instance runs its own code and one in which it waits are both states of the model, as in
+//! `step`: what Spin stores are the states of the program.
+
+mod expression;
+mod lines;
+mod memory;
+mod message;
+mod names;
+mod plan;
+mod process;
+mod property;
+mod quantum;
+mod scope;
+mod statement;
+mod symbolic;
+pub mod trail;
+mod usage;
+
+pub use lines::{Line, Mark};
+pub use property::Property;
+
+use lines::Lines;
+use plan::Plan;
+use quaject_esp_ir::ir::{Location, ProcessId, Program};
+use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
+use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::step::Checks;
+use std::collections::BTreeMap;
+
+/// A model for Spin.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Its text.
+    pub text: String,
+    /// What each line stands for, the first line first.
+    pub lines: Vec<Line>,
+    /// Where the model can do more than the program.
+    pub approximations: Vec<Approximation>,
+    /// Properties, in order; each is an `ltl` block of the text.
+    pub properties: Vec<Property>,
+    /// Whether Spin's partial-order reduction is sound for it.
+    pub reduction: Reduction,
+}
+
+/// Whether partial-order reduction is sound for a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    /// It is.
+    Sound,
+    /// It is not: the program can end as a whole.
+    Unsound,
+}
+
+/// A place at which the model can do more than the program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Approximation {
+    /// The place.
+    pub location: Location,
+    /// What it does there.
+    pub what: &'static str,
+}
+
+/// Something that Promela cannot say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The place.
+    pub location: Location,
+    /// What it is.
+    pub message: String,
+    /// What to do instead.
+    pub help: String,
+}
+
+/// A program alone as a model: the world does anything.
+pub fn whole(program: &Program) -> ModelProgram {
+    ModelProgram {
+        name: None,
+        scope: Scope::All,
+        program: program.clone(),
+        roles: vec![Role::Explored; program.processes.len()],
+        channels: program.channels.len() as u32,
+        externs: program.externs.len() as u32,
+        bounds: vec![None; program.channels.len()],
+        messages: program.channels.iter().map(|channel| vec![Values::All; channel.payload.len()]).collect(),
+        results: vec![Values::All; program.externs.len()],
+        abstractions: Vec::new(),
+        properties: Vec::new(),
+    }
+}
+
+/// Writes a model, or says what Promela cannot.
+pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refusal>> {
+    let plan = Plan::new(model, checks);
+    if !plan.refusals.borrow().is_empty() {
+        return Err(plan.refusals.into_inner());
+    }
+    let mut marks = BTreeMap::new();
+    let written: Vec<process::Written> = (0..plan.program.processes.len())
+        .map(|index| process::write(&plan, ProcessId(index as u32), &mut marks))
+        .collect();
+    let properties = property::translate(&plan, &written, &marks);
+    let refusals = plan.refusals.borrow().clone();
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    let mut body = Lines::default();
+    globals(&plan, &written, &mut body);
+    for process in written {
+        body.plain("");
+        body.append(process.lines);
+    }
+    property::write(&properties, &mut body);
+    let mut lines = Lines::default();
+    header(&plan, &mut lines);
+    for text in body.macros() {
+        text.lines().for_each(|line| lines.plain(line));
+    }
+    lines.append(body);
+    // A column would say little more, and change from one statement to the next.
+    let place = |location| match location_text(plan.program, Location { column: 0, ..location }) {
+        text if text.is_empty() => text,
+        text => text.trim_end_matches(":0").to_string(),
+    };
+    let text = lines.print(&place);
+    let reduction = if plan.exits { Reduction::Unsound } else { Reduction::Sound };
+    let approximations = plan.approximations.into_inner();
+    Ok(Model { text, lines: lines.lines, approximations, properties, reduction })
+}
+
+fn header(plan: &Plan<'_>, lines: &mut Lines) {
+    let what = match &plan.model.scope {
+        Scope::All => "all processes".to_string(),
+        Scope::Process(process) => format!("process {}", plan.program.processes[process.0 as usize].name),
+        Scope::Slice(processes) => {
+            let names: Vec<&str> =
+                processes.iter().map(|id| plan.program.processes[id.0 as usize].name.as_str()).collect();
+            format!("slice {}", names.join(", "))
+        }
+    };
+    let file = plan.program.files.first().map_or("a program", String::as_str);
+    lines.plain(format!("/* {file}, {what}. Made by `qj build --emit promela`."));
+    lines.plain("   spin -a THIS.pml && cc -O2 -fwrapv -o pan pan.c && ./pan */");
+}
+
+fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
+    let used = |name: &str| written.iter().any(|process| process.lines.mentions(name));
+    for (channel, data) in plan.channels.iter().zip(&plan.program.channels) {
+        if !used(&channel.name) {
+            continue;
+        }
+        let mut fields: Vec<&str> = channel.fields.iter().map(memory::Kind::declared).collect();
+        if fields.is_empty() {
+            fields.push("bool");
+        }
+        let three = if channel.guarded { "[3]" } else { "" };
+        let text = format!("chan {}{three} = [0] of {{ {} }};", channel.name, fields.join(", "));
+        lines.push(Mark::None, data.location, text);
+    }
+    for sent in plan.channels.iter().filter_map(|channel| channel.sent.as_ref()).filter(|sent| used(sent)) {
+        lines.plain(format!("int {sent};"));
+    }
+    for (name, pool) in plan.pools.iter().zip(plan.program.types.pools()) {
+        if !used(&format!("{name}_free")) && !used(&format!("{name}_count")) {
+            continue;
+        }
+        lines.plain(format!("byte {name}_free = {};", pool.capacity));
+        lines.plain(process::declaration(&memory::Kind::Tag, &format!("{name}_count"), pool.capacity));
+        for leaf in memory::leaves(&plan.program.types, pool.content) {
+            let count = leaf.count.saturating_mul(pool.capacity);
+            lines.plain(process::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
+        }
+    }
+    if plan.exits {
+        lines.plain("byte over;");
+    }
+}

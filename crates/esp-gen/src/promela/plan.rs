@@ -1,0 +1,183 @@
+//! What the whole model needs to know: names, how channels carry messages, and what could not be said. Knows no code.
+
+use super::expression::Expr;
+use super::memory::{self, Kind};
+use super::names::Names;
+use super::{Approximation, Refusal};
+use quaject_esp_ir::ir::*;
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::step::Checks;
+use std::cell::RefCell;
+
+/// Most numbers in one message.
+const MOST_FIELDS: usize = 64;
+
+/// How a channel carries messages.
+pub(super) struct ChannelPlan {
+    pub(super) name: String,
+    /// Whether a branch on it has a guard. Such a channel is three: 1 is met, 0 and 2 never are.
+    pub(super) guarded: bool,
+    /// The numbers of a message.
+    pub(super) fields: Vec<Kind>,
+    /// Per value: whether it refers to objects, so that the message says whether their counts go along.
+    pub(super) counted: Vec<bool>,
+    /// How many messages of the world have come, if they are bounded.
+    pub(super) sent: Option<String>,
+}
+
+pub(super) struct Plan<'a> {
+    pub(super) model: &'a ModelProgram,
+    pub(super) program: &'a Program,
+    pub(super) checks: Checks,
+    pub(super) channels: Vec<ChannelPlan>,
+    pub(super) pools: Vec<String>,
+    pub(super) processes: Vec<String>,
+    /// Global names; those of a process come on top.
+    pub(super) names: Names,
+    /// Whether the program can end as a whole.
+    pub(super) exits: bool,
+    pub(super) refusals: RefCell<Vec<Refusal>>,
+    pub(super) approximations: RefCell<Vec<Approximation>>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(model: &'a ModelProgram, checks: Checks) -> Plan<'a> {
+        let program = &model.program;
+        let mut names = Names::new();
+        for reserved in super::expression::MACROS {
+            names.reserve(reserved.0);
+        }
+        ["half_u32", "over", "at", "swap", "end_ended", "end_exited"].iter().for_each(|name| names.reserve(name));
+        let processes = program.processes.iter().map(|process| names.claim(&process.name)).collect();
+        let mut channels = Vec::new();
+        for (index, channel) in program.channels.iter().enumerate() {
+            let mut fields = Vec::new();
+            for ty in &channel.payload {
+                for leaf in memory::leaves(&program.types, *ty) {
+                    let count = (leaf.count as usize).min(MOST_FIELDS + 1);
+                    fields.extend(std::iter::repeat_n(leaf.kind, count));
+                }
+            }
+            let counted: Vec<bool> = channel.payload.iter().map(|ty| refers(&program.types, *ty)).collect();
+            fields.extend(counted.iter().filter(|counted| **counted).map(|_| Kind::Bool));
+            let name = names.claim(&channel.name);
+            let bounded = model.bounds.get(index).copied().flatten().is_some();
+            let sent = bounded.then(|| names.claim(&format!("{}_sent", channel.name)));
+            channels.push(ChannelPlan { name, guarded: is_guarded(program, index), fields, counted, sent });
+        }
+        let pools = program.types.pools().iter().map(|pool| names.claim(&pool.name)).collect::<Vec<_>>();
+        for pool in &pools {
+            names.reserve(&format!("{pool}_free"));
+            names.reserve(&format!("{pool}_count"));
+        }
+        let exits = program
+            .processes
+            .iter()
+            .flat_map(|process| &process.body.blocks)
+            .any(|block| matches!(block.terminator, Terminator::Exit(_)));
+        let plan = Plan {
+            model,
+            program,
+            checks,
+            channels,
+            pools,
+            processes,
+            names,
+            exits,
+            refusals: RefCell::new(Vec::new()),
+            approximations: RefCell::new(Vec::new()),
+        };
+        plan.limits();
+        plan
+    }
+
+    /// What Promela has no room for.
+    fn limits(&self) {
+        let used = |channel: &usize| {
+            let id = ChannelId(*channel as u32);
+            self.program.processes.iter().any(|process| process.sites.iter().any(|site| site.channel == id))
+        };
+        for index in (0..self.channels.len()).filter(used) {
+            if self.channels[index].fields.len() > MOST_FIELDS {
+                let channel = &self.program.channels[index];
+                let message = format!("a message of `{}` has more than {MOST_FIELDS} numbers", channel.name);
+                self.refuse(
+                    channel.location,
+                    message,
+                    "shorten its types in the model: `abstract drop` what it carries",
+                );
+            }
+        }
+        let instances = self.program.instance_count();
+        if instances > 255 {
+            let message = format!("Promela has room for 255 processes, the program has {instances}");
+            self.refuse(Location::default(), message, "a model with `slice` explores a part");
+        }
+        let channels: usize = (0..self.channels.len())
+            .filter(used)
+            .filter(|index| self.is_internal(ChannelId(*index as u32)))
+            .map(|index| if self.channels[index].guarded { 3 } else { 1 })
+            .sum();
+        if channels > 255 {
+            let message =
+                format!("Promela has room for 255 channels, the program needs {channels}: one, or three if guarded");
+            self.refuse(Location::default(), message, "a model with `slice` explores a part");
+        }
+        for pool in self.program.types.pools() {
+            if pool.capacity > 255 {
+                let message = format!("the pool `{}` has more than 255 objects", pool.name);
+                self.refuse(Location::default(), message, "explore the program with a smaller pool");
+            }
+        }
+    }
+
+    pub(super) fn refuse(&self, location: Location, message: impl Into<String>, help: &str) {
+        let refusal = Refusal { location, message: message.into(), help: help.to_string() };
+        let mut refusals = self.refusals.borrow_mut();
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
+        }
+    }
+
+    pub(super) fn approximate(&self, location: Location, what: &'static str) {
+        let approximation = Approximation { location, what };
+        let mut all = self.approximations.borrow_mut();
+        if !all.contains(&approximation) {
+            all.push(approximation);
+        }
+    }
+
+    pub(super) fn is_internal(&self, channel: ChannelId) -> bool {
+        self.program.channels[channel.0 as usize].boundary == Boundary::Internal
+    }
+
+    pub(super) fn count(&self, pool: PoolId, object: &Expr) -> Expr {
+        let name = &self.pools[pool.0 as usize];
+        match self.program.types.pool(pool).capacity {
+            1 => Expr::tight(format!("{name}_count")),
+            _ => Expr::tight(format!("{name}_count[{}]", object.text)),
+        }
+    }
+}
+
+/// Whether values of a type refer to objects.
+pub(super) fn refers(types: &TypeTable, ty: TypeId) -> bool {
+    memory::leaves(types, ty).iter().any(|leaf| matches!(leaf.kind, Kind::Reference(_)))
+}
+
+fn is_guarded(program: &Program, channel: usize) -> bool {
+    let branches =
+        program.processes.iter().flat_map(|process| &process.body.blocks).flat_map(|block| match &block.terminator {
+            Terminator::Wait(wait) => wait.branches.as_slice(),
+            _ => &[],
+        });
+    branches.into_iter().any(|branch| match &branch.operation {
+        Operation::In { channel: of, condition, .. } => {
+            of.0 as usize == channel && (branch.guard != Guard::Open || condition.is_some())
+        }
+        Operation::Out { channel: of, payload, .. } => {
+            of.0 as usize == channel && (branch.guard != Guard::Open || matches!(payload, Payload::Region(_)))
+        }
+        Operation::After { .. } => false,
+    })
+}

@@ -1,0 +1,380 @@
+//! A process as a `proctype`: a label per operation it can wait at, each branch an option that goes on with the code
+//! up to the next operation. Knows how messages are written from `message`.
+
+use super::expression::Expr;
+use super::lines::{Lines, Mark};
+use super::memory;
+use super::message;
+use super::names::Names;
+use super::plan::Plan;
+use super::quantum::{self, Returns, written_by};
+use super::scope::Scope;
+use super::statement::{INDEX, Writer};
+use super::symbolic;
+use super::usage::{Set, Usage};
+use crate::c::analysis::region_blocks;
+use quaject_esp_ir::ir::*;
+use quaject_esp_ir::model::Role;
+use quaject_esp_ir::report::fault_name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What a process's text needs while it is written.
+pub(super) struct ProcessWriter<'p, 'a> {
+    pub(super) plan: &'a Plan<'a>,
+    id: ProcessId,
+    names: Names,
+    labels: Names,
+    own: Expr,
+    waits: BTreeMap<BlockId, String>,
+    /// Waits and targets of `yield` still to be written.
+    queue: Vec<(BlockId, Landing)>,
+    yields: BTreeMap<BlockId, String>,
+    functions: BTreeMap<FnId, Scope<'a>>,
+    /// Labels of blocks that are written or will be.
+    pub(super) written: BTreeSet<String>,
+    /// Names of variables for moves in a circle, and how many are in use.
+    spares: Vec<String>,
+    spares_used: usize,
+    /// Where the labels of the text are.
+    marks: &'p mut BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
+}
+
+/// How an instance comes to rest where its code is written apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Landing {
+    Wait,
+    Yield,
+}
+
+/// A process's lines, and the names of the labels at which it waits.
+pub(super) struct Written {
+    pub(super) lines: Lines,
+    pub(super) waits: BTreeMap<BlockId, String>,
+    pub(super) scope_names: BTreeMap<String, String>,
+}
+
+/// Names for a body's variables and slots.
+fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names: &mut Names) -> Scope<'a> {
+    let usage = Rc::new(Usage::new(body, &|function| symbolic::can_call(plan, function)));
+    let mut variables = BTreeMap::new();
+    for value in usage.variables() {
+        let wanted = body.values[value.0 as usize].name.as_deref().unwrap_or("t");
+        variables.insert(value, names.claim(&format!("{prefix}{wanted}")));
+    }
+    let mut slots = Vec::new();
+    for slot in &body.slots {
+        let name = names.claim(&format!("{prefix}{}", slot.name.as_deref().unwrap_or("m")));
+        for leaf in memory::leaves(&plan.program.types, slot.ty) {
+            names.reserve(&format!("{name}{}", leaf.suffix));
+        }
+        slots.push(name);
+    }
+    Scope { plan, body, usage, variables, slots, own }
+}
+
+/// Writes a process.
+pub(super) fn write<'a>(
+    plan: &'a Plan<'a>,
+    id: ProcessId,
+    marks: &mut BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
+) -> Written {
+    let process = &plan.program.processes[id.0 as usize];
+    let mut names = plan.names.clone();
+    let own = match process.replicas {
+        1 => Expr::number(i128::from(plan.program.first_instance(id))),
+        _ => Expr::tight("_pid"),
+    };
+    let main = scope(plan, &process.body, "", own.clone(), &mut names);
+    let mut writer = ProcessWriter {
+        plan,
+        id,
+        names,
+        labels: Names::new(),
+        own,
+        waits: BTreeMap::new(),
+        queue: Vec::new(),
+        yields: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        written: BTreeSet::new(),
+        spares: Vec::new(),
+        spares_used: 0,
+        marks,
+    };
+    let mut body = Lines::default();
+    body.deeper();
+    match plan.model.roles[id.0 as usize] {
+        Role::LeftOut => body.plain("goto end_ended;"),
+        Role::Explored | Role::Environment | Role::Outside => {
+            writer.quantum(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
+            // Waits are written in the order in which they are met.
+            let mut next = 0;
+            while let Some((block, landing)) = writer.queue.get(next).copied() {
+                next += 1;
+                writer.landing(&main, block, landing, &mut body);
+            }
+        }
+    }
+    body.back();
+    let lines = writer.finish(process, &main, body);
+    let scope_names = main
+        .variables
+        .iter()
+        .filter_map(|(value, name)| {
+            Some((process.body.values[value.0 as usize].name.as_deref()?.to_string(), name.clone()))
+        })
+        .collect();
+    Written { lines, waits: writer.waits, scope_names }
+}
+
+impl<'a> ProcessWriter<'_, 'a> {
+    fn process(&self) -> &'a Process {
+        &self.plan.program.processes[self.id.0 as usize]
+    }
+
+    /// A new label.
+    pub(super) fn label(&mut self, wanted: &str) -> String {
+        self.labels.claim(wanted)
+    }
+
+    /// A variable for a move in a circle.
+    pub(super) fn spare(&mut self) -> String {
+        if self.spares_used == self.spares.len() {
+            let name = self.names.claim("spare");
+            self.spares.push(name);
+        }
+        self.spares_used += 1;
+        self.spares[self.spares_used - 1].clone()
+    }
+
+    pub(super) fn clear_spares(&mut self, location: Location, lines: &mut Lines) {
+        for spare in &self.spares[..self.spares_used] {
+            lines.push(Mark::Local, location, format!("{spare} = 0;"));
+        }
+        self.spares_used = 0;
+    }
+
+    /// Notes where a label of the text is.
+    pub(super) fn passes(&mut self, label: LabelId, block: BlockId) {
+        let blocks = self.marks.entry((self.id, label)).or_default();
+        if !blocks.contains(&block) {
+            blocks.push(block);
+        }
+    }
+
+    pub(super) fn wait_label(&mut self, block: BlockId) -> String {
+        if let Some(label) = self.waits.get(&block) {
+            return label.clone();
+        }
+        let data = &self.process().body.blocks[block.0 as usize];
+        let idle = match (&data.terminator, self.plan.model.roles[self.id.0 as usize]) {
+            (_, Role::Environment | Role::Outside) => true,
+            (Terminator::Wait(wait), Role::Explored | Role::LeftOut) => wait.rest == Rest::Idle,
+            (_, Role::Explored | Role::LeftOut) => false,
+        };
+        let end = if idle { "end_" } else { "" };
+        let label = self.labels.claim(&format!("{end}at_{}", data.location.line));
+        self.waits.insert(block, label.clone());
+        self.queue.push((block, Landing::Wait));
+        label
+    }
+
+    pub(super) fn yield_label(&mut self, block: BlockId) -> String {
+        if let Some(label) = self.yields.get(&block) {
+            return label.clone();
+        }
+        let label = self.labels.claim(&format!("yielded_{}", block.0));
+        self.yields.insert(block, label.clone());
+        self.queue.push((block, Landing::Yield));
+        label
+    }
+
+    pub(super) fn function_scope(&mut self, function: FnId) -> Scope<'a> {
+        if let Some(scope) = self.functions.get(&function) {
+            return scope.clone();
+        }
+        let data = &self.plan.program.functions[function.0 as usize];
+        let prefix = format!("{}_", data.name);
+        let scope = scope(self.plan, &data.body, &prefix, self.own.clone(), &mut self.names);
+        self.functions.insert(function, scope.clone());
+        scope
+    }
+
+    /// What is computed on arrival at an operation, and must hold there.
+    pub(super) fn arrive(&mut self, scope: &Scope<'a>, wait: &Wait, location: Location, lines: &mut Lines) {
+        let mut guards: Option<Vec<Expr>> = Some(Vec::new());
+        for branch in &wait.branches {
+            match branch.guard {
+                Guard::Value(value) => {
+                    if let Some(guards) = &mut guards {
+                        guards.push(scope.value(value));
+                    }
+                }
+                Guard::Open | Guard::Region(_) => guards = None,
+            }
+            match &branch.operation {
+                Operation::Out { payload: Payload::Ready(parts), .. } => {
+                    for part in parts {
+                        let (_, _, demands) = scope.operand(&part.operand);
+                        Writer { scope, lines, location: branch.location }.demand(&demands);
+                    }
+                }
+                Operation::Out { payload: Payload::Region(entry), .. } => {
+                    if symbolic::region(scope, *entry, &[]).is_none() {
+                        self.compute_early(scope, *entry, branch.location, lines);
+                    }
+                }
+                Operation::In { .. } | Operation::After { .. } => {}
+            }
+        }
+        if let (Some(guards), None) = (guards, wait.otherwise) {
+            let any = guards.into_iter().reduce(|all, guard| Expr::binary(&all, "||", &guard));
+            if let Some(any) = any {
+                let text = format!("assert({}); /* {} */", any.text, fault_name(Fault::Alt));
+                lines.push(Mark::Fault(Fault::Alt), location, text);
+            }
+        }
+    }
+
+    /// A message too long for an expression is computed on arrival.
+    fn compute_early(&mut self, scope: &Scope<'a>, entry: BlockId, location: Location, lines: &mut Lines) {
+        let blocks = region_blocks(scope.body, entry);
+        let all = || blocks.iter().map(|id| &scope.body.blocks[id.0 as usize]);
+        let results = all().filter(|block| matches!(block.terminator, Terminator::Result(_))).count();
+        let counts = all()
+            .flat_map(|block| &block.instructions)
+            .any(|instruction| matches!(instruction.op, Op::Allocate(_) | Op::Retain(_) | Op::Release(_)));
+        if results != 1 || counts {
+            let message = "this message is computed in more steps than the model can take while waiting";
+            self.plan.refuse(location, message, "compute it before the `alt`");
+            return;
+        }
+        let dirty = written_by(scope, &blocks);
+        let before = lines.lines.len();
+        quantum::write(self, scope, entry, dirty, Returns::Never, lines);
+        if lines.lines[before..].iter().any(|line| matches!(line.mark, Mark::Fault(_))) {
+            self.plan.approximate(location, "a message that faults does so before it has a reader");
+        }
+    }
+
+    /// The code from a block on, as one statement, after `first`.
+    fn quantum(&mut self, scope: &Scope<'a>, entry: BlockId, dirty: Set, first: Lines, lines: &mut Lines) {
+        let mut code = Lines::default();
+        code.append(first);
+        let empty = code.lines.is_empty();
+        quantum::write(self, scope, entry, dirty, Returns::Never, &mut code);
+        if empty && code.lines.len() == 1 && code.lines[0].text.starts_with("goto ") {
+            return lines.append(code);
+        }
+        lines.plain("atomic {");
+        lines.deeper();
+        lines.append(code);
+        lines.back();
+        lines.plain("};");
+    }
+
+    fn landing(&mut self, scope: &Scope<'a>, block: BlockId, landing: Landing, lines: &mut Lines) {
+        match landing {
+            Landing::Yield => {
+                lines.back();
+                let text = format!("{}:", self.yields[&block]);
+                lines.plain(text);
+                lines.deeper();
+                let dirty = scope.usage.live_in(block).clone();
+                self.quantum(scope, block, dirty, Lines::default(), lines);
+            }
+            Landing::Wait => {
+                let data = &scope.body.blocks[block.0 as usize];
+                let Terminator::Wait(wait) = &data.terminator else { unreachable!("only waits are queued as such") };
+                self.wait(scope, block, wait, data.location, lines);
+            }
+        }
+    }
+
+    fn wait(&mut self, scope: &Scope<'a>, block: BlockId, wait: &Wait, location: Location, lines: &mut Lines) {
+        let live = scope.usage.live_at_end(scope.body, &scope.body.blocks[block.0 as usize].terminator);
+        lines.back();
+        lines.push(Mark::None, location, format!("{}:", self.waits[&block]));
+        lines.deeper();
+        if wait.order == AltOrder::Priority && wait.branches.len() + usize::from(wait.otherwise.is_some()) > 1 {
+            self.plan.approximate(location, "`pri alt` takes any branch");
+        }
+        if wait.otherwise.is_some() {
+            self.plan.approximate(location, "`else` is always possible");
+        }
+        lines.plain("if");
+        for (number, branch) in wait.branches.iter().enumerate() {
+            let options = message::options(self.plan, scope, number as u32, branch, &mut self.names, &mut self.spares);
+            let mut dirty = live.clone();
+            // What a pattern keeps that nobody reads is not received at all.
+            dirty.extend(scope.usage.live_in(branch.then));
+            for option in options {
+                lines.append(option.head);
+                if let message::Then::GoesOn(first) = option.then {
+                    lines.deeper();
+                    self.quantum(scope, branch.then, dirty.clone(), first, lines);
+                    lines.back();
+                }
+            }
+        }
+        if let Some(otherwise) = wait.otherwise {
+            lines.push(Mark::Else, location, ":: true ->");
+            lines.deeper();
+            self.quantum(scope, otherwise, live, Lines::default(), lines);
+            lines.back();
+        }
+        lines.plain("fi;");
+    }
+
+    /// The whole `proctype`.
+    fn finish(&mut self, process: &Process, main: &Scope<'a>, body: Lines) -> Lines {
+        let plan = self.plan;
+        let mut lines = Lines::default();
+        let count = if process.replicas > 1 { format!(" [{}]", process.replicas) } else { String::new() };
+        let provided = if plan.exits { " provided (over == 0 || over == _pid + 1)" } else { "" };
+        let text = format!("active{count} proctype {}(){provided} {{", plan.processes[self.id.0 as usize]);
+        lines.push(Mark::None, process.location, text);
+        lines.deeper();
+        let scopes: Vec<&Scope<'a>> = [main].into_iter().chain(self.functions.values()).collect();
+        for scope in scopes {
+            for (value, name) in &scope.variables {
+                if body.mentions(name) {
+                    lines.plain(format!("{} {name};", scope.kind(*value).declared()));
+                }
+            }
+            for (slot, name) in scope.body.slots.iter().zip(&scope.slots) {
+                for leaf in memory::leaves(&plan.program.types, slot.ty) {
+                    let name = format!("{name}{}", leaf.suffix);
+                    if body.mentions(&name) {
+                        lines.plain(declaration(&leaf.kind, &name, leaf.count));
+                    }
+                }
+            }
+        }
+        for name in self.spares.iter().map(String::as_str).chain([INDEX, "swap"]) {
+            if body.mentions(name) {
+                lines.plain(format!("int {name};"));
+            }
+        }
+        lines.back();
+        lines.append(body);
+        if lines.mentions("end_exited") {
+            lines.plain("end_exited:");
+            lines.plain("  if");
+            lines.plain("  :: over != 0 -> goto end_exited");
+            lines.plain("  fi;");
+        }
+        lines.plain("end_ended:");
+        lines.plain("  false");
+        lines.plain("}");
+        lines
+    }
+}
+
+/// A variable's declaration.
+pub(super) fn declaration(kind: &memory::Kind, name: &str, count: u32) -> String {
+    match count {
+        1 => format!("{} {name};", kind.declared()),
+        _ => format!("{} {name}[{count}];", kind.declared()),
+    }
+}

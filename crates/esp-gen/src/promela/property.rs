@@ -1,0 +1,190 @@
+//! Properties: LTL in Spin's syntax over labels `P@L1` and variables `P:v` of the program, with the names of the model
+//! put in. Knows no more of LTL than its words.
+
+use super::lines::{Lines, Mark};
+use super::plan::Plan;
+use super::process::Written;
+use quaject_esp_ir::ir::*;
+use quaject_esp_syntax::check::nearest;
+use std::collections::BTreeMap;
+
+/// A property of a model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Property {
+    /// Its name in the model, for `pan -N`.
+    pub name: String,
+    /// As it was written.
+    pub source: String,
+    text: String,
+}
+
+struct Translation<'t, 'a> {
+    plan: &'t Plan<'a>,
+    written: &'t [Written],
+    marks: &'t BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
+    source: &'t str,
+}
+
+pub(super) fn translate(
+    plan: &Plan<'_>,
+    written: &[Written],
+    marks: &BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
+) -> Vec<Property> {
+    let sources = plan.model.properties.iter().enumerate();
+    let translated = sources.filter_map(|(index, source)| {
+        let text = Translation { plan, written, marks, source }.text()?;
+        Some(Property { name: format!("property_{index}"), source: source.clone(), text })
+    });
+    translated.collect()
+}
+
+/// Writes the properties into a model.
+pub(super) fn write(properties: &[Property], lines: &mut Lines) {
+    for property in properties {
+        lines.plain("");
+        // A line break in a property would part a comment from it.
+        lines.push(Mark::None, Location::default(), format!("ltl {} {{ {} }}", property.name, property.text));
+    }
+}
+
+impl Translation<'_, '_> {
+    fn text(&self) -> Option<String> {
+        let mut text = String::new();
+        let mut rest = self.source;
+        while let Some(first) = rest.chars().next() {
+            if !(first.is_ascii_alphabetic() || first == '_') {
+                text.push(if first.is_whitespace() { ' ' } else { first });
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+            let name = word(rest);
+            rest = &rest[name.len()..];
+            let (replica, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+                Some((number, after)) if number.trim().parse::<u32>().is_ok() => (number.trim().parse().ok(), after),
+                Some(_) | None => (None, rest),
+            };
+            let separator = after.chars().next().filter(|sign| matches!(sign, '@' | ':'));
+            let (Some(sign), member) = (separator, word(after.get(1..).unwrap_or_default())) else {
+                text.push_str(name);
+                continue;
+            };
+            if member.is_empty() {
+                text.push_str(name);
+                continue;
+            }
+            rest = &after[1 + member.len()..];
+            let (process, instance) = self.process(name, replica)?;
+            text.push_str(&match sign {
+                '@' => self.label(process, instance, member)?,
+                _ => self.variable(process, instance, member)?,
+            });
+        }
+        Some(text)
+    }
+
+    fn refuse(&self, message: String, help: String) -> Option<(ProcessId, u32)> {
+        let message = format!("the property `{}` {message}", self.source);
+        self.plan.refuse(Location::default(), message, &help);
+        None
+    }
+
+    fn process(&self, name: &str, replica: Option<u32>) -> Option<(ProcessId, u32)> {
+        let program = self.plan.program;
+        let names = || program.processes.iter().map(|process| process.name.as_str());
+        let Some(index) = names().position(|process| process == name) else {
+            let help = suggestion(nearest(name, names()), "processes are named as in the text");
+            return self.refuse(format!("names a process `{name}`, which does not exist"), help);
+        };
+        let process = ProcessId(index as u32);
+        match program.instance(process, i128::from(replica.unwrap_or(0))) {
+            Some(instance) => Some((process, instance)),
+            None => {
+                let count = program.processes[index].replicas;
+                self.refuse(
+                    format!("names an instance that does not exist: `{name}` has {count}"),
+                    format!("`{name}[0]` is the first"),
+                )
+            }
+        }
+    }
+
+    fn label(&self, process: ProcessId, instance: u32, name: &str) -> Option<String> {
+        let data = &self.plan.program.processes[process.0 as usize];
+        // `#1` is written `L1`, `#retry` is `Lretry`.
+        let plain = name.strip_prefix('L').unwrap_or(name);
+        let Some(label) = data.labels.iter().position(|label| label == plain || label == name) else {
+            let near = nearest(plain, data.labels.iter().map(|label| label.as_str()))
+                .map(|near| format!("{}@L{near}", data.name));
+            let help = suggestion(near.as_deref(), "a label `#1` of `P` is named `P@L1`");
+            self.refuse(format!("names a label `{name}`, which `{}` does not have", data.name), help);
+            return None;
+        };
+        let blocks = self.marks.get(&(process, LabelId(label as u32))).cloned().unwrap_or_default();
+        let waits = &self.written[process.0 as usize].waits;
+        let mut texts = Vec::new();
+        for block in blocks {
+            match wait_after(&data.body, block).and_then(|wait| waits.get(&wait)) {
+                Some(wait) => {
+                    let text = format!("{}[{instance}]@{wait}", self.plan.processes[process.0 as usize]);
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+                None => {
+                    let message = format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name);
+                    self.refuse(message, "put the label right before a channel operation".to_string());
+                    return None;
+                }
+            }
+        }
+        if texts.is_empty() {
+            return Some("false".to_string());
+        }
+        Some(format!("({})", texts.join(" || ")))
+    }
+
+    fn variable(&self, process: ProcessId, instance: u32, name: &str) -> Option<String> {
+        let data = &self.plan.program.processes[process.0 as usize];
+        let names = &self.written[process.0 as usize].scope_names;
+        match names.get(name) {
+            Some(variable) => Some(format!("{}[{instance}]:{variable}", self.plan.processes[process.0 as usize])),
+            None => {
+                let help =
+                    suggestion(nearest(name, names.keys().map(String::as_str)), "a variable `v` of `P` is named `P:v`");
+                self.refuse(
+                    format!("names a variable `{name}`, which the model of `{}` does not hold", data.name),
+                    help,
+                );
+                None
+            }
+        }
+    }
+}
+
+/// The operation that a block leads to without anything happening on the way.
+fn wait_after(body: &Body, mut block: BlockId) -> Option<BlockId> {
+    for _ in 0..body.blocks.len() {
+        match &body.blocks[block.0 as usize].terminator {
+            Terminator::Wait(_) => return Some(block),
+            Terminator::Jump(edge) => block = edge.to,
+            Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => return None,
+        }
+    }
+    None
+}
+
+fn suggestion(near: Option<&str>, otherwise: &str) -> String {
+    near.map_or_else(|| otherwise.to_string(), |near| format!("did you mean `{near}`?"))
+}
+
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    &text[..end]
+}

@@ -1,0 +1,418 @@
+//! What an instance does from one operation to the next: blocks, jumps, calls of functions. One quantum is one
+//! `atomic` sequence; blocks that are reached twice in it are labelled. Knows waits only as labels to go to.
+
+use super::expression::Expr;
+use super::lines::{Lines, Mark};
+use super::process::ProcessWriter;
+use super::scope::Scope;
+use super::statement::Writer;
+use super::usage::{Home, Set, Unit, overwrites};
+use crate::c::analysis::{Access, edges, successors};
+use quaject_esp_ir::ir::*;
+use quaject_esp_ir::report::fault_name;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a `return` of the code at hand goes.
+pub(super) enum Returns<'r> {
+    /// Nowhere: it is a process.
+    Never,
+    /// The result goes to these cells of the caller, then on at this label.
+    To { caller: &'r Scope<'r>, result: Option<Value>, place: Option<&'r Place>, label: String },
+}
+
+/// Code of one body from one entry up to its waits.
+pub(super) struct Quantum<'q, 'p, 'a> {
+    pub(super) process: &'q mut ProcessWriter<'p, 'a>,
+    pub(super) scope: &'q Scope<'a>,
+    /// Labels of blocks that several edges lead to.
+    labels: BTreeMap<BlockId, String>,
+    /// Labelled blocks still to be written.
+    pending: Vec<BlockId>,
+    /// Per block: what may differ from zero when it is reached.
+    dirty: BTreeMap<BlockId, Set>,
+    returns: Returns<'q>,
+    /// A block with this wait is not a quantum's end but computes a message: where to go at its `Result`.
+    entry: BlockId,
+}
+
+/// Writes the code from a block on. `dirty` is what may differ from zero before it.
+pub(super) fn write<'a>(
+    process: &mut ProcessWriter<'_, 'a>,
+    scope: &Scope<'a>,
+    entry: BlockId,
+    dirty: Set,
+    returns: Returns<'_>,
+    lines: &mut Lines,
+) {
+    let mut quantum = Quantum {
+        process,
+        scope,
+        labels: BTreeMap::new(),
+        pending: Vec::new(),
+        dirty: BTreeMap::new(),
+        returns,
+        entry,
+    };
+    quantum.prepare(dirty);
+    if let Some(label) = quantum.labels.get(&entry) {
+        lines.plain("skip;");
+        let text = format!("{label}:");
+        lines.plain(text);
+    }
+    quantum.block(entry, lines);
+    while let Some(block) = quantum.pending.pop() {
+        let text = format!("{}:", quantum.labels[&block]);
+        lines.plain(text);
+        quantum.block(block, lines);
+    }
+}
+
+/// The blocks that an edge leads to within a quantum.
+fn inner(terminator: &Terminator) -> Vec<BlockId> {
+    match terminator {
+        Terminator::Wait(_) | Terminator::Yield(_) => Vec::new(),
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => successors(terminator),
+    }
+}
+
+impl<'a> Quantum<'_, '_, 'a> {
+    fn body(&self) -> &'a Body {
+        self.scope.body
+    }
+
+    fn data(&self, id: BlockId) -> &'a Block {
+        &self.body().blocks[id.0 as usize]
+    }
+
+    /// Finds which blocks need labels and what may differ from zero where.
+    fn prepare(&mut self, dirty: Set) {
+        let mut entries: BTreeMap<BlockId, u32> = BTreeMap::from([(self.entry, 1)]);
+        let mut seen = BTreeSet::from([self.entry]);
+        let mut work = vec![self.entry];
+        while let Some(block) = work.pop() {
+            for next in inner(&self.data(block).terminator) {
+                *entries.entry(next).or_default() += 1;
+                if seen.insert(next) {
+                    work.push(next);
+                }
+            }
+        }
+        for (block, count) in entries {
+            if count > 1 {
+                self.labels.insert(block, self.process.label(&format!("b{}", block.0)));
+            }
+        }
+        self.dirty.insert(self.entry, dirty);
+        let mut work = vec![self.entry];
+        while let Some(block) = work.pop() {
+            let mut dirty = self.dirty[&block].clone();
+            self.after(block, &mut dirty);
+            for next in inner(&self.data(block).terminator) {
+                let known = self.dirty.get(&next);
+                if known.is_none_or(|known| !dirty.is_subset(known)) {
+                    self.dirty.entry(next).or_default().extend(dirty.iter().copied());
+                    work.push(next);
+                }
+            }
+        }
+    }
+
+    /// Adds what a block writes.
+    fn after(&self, id: BlockId, dirty: &mut Set) {
+        let block = self.data(id);
+        let usage = &self.scope.usage;
+        for instruction in &block.instructions {
+            let mut access = Access::default();
+            access.op(&instruction.op);
+            for place in access.writes {
+                if let Base::Slot(slot) = place.base {
+                    dirty.insert(Unit::Slot(slot));
+                }
+            }
+            let zero = matches!(instruction.op, Op::Constant(0));
+            if let Some(Home::Variable(variable)) = instruction.result.map(|result| usage.home(result)) {
+                match zero {
+                    true => dirty.remove(&Unit::Variable(variable)),
+                    false => dirty.insert(Unit::Variable(variable)),
+                };
+            }
+        }
+        for edge in edges(&block.terminator) {
+            for parameter in &self.data(edge.to).parameters {
+                if let Home::Variable(variable) = usage.home(*parameter) {
+                    dirty.insert(Unit::Variable(variable));
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, id: BlockId, lines: &mut Lines) {
+        let block = self.data(id);
+        for instruction in &block.instructions {
+            if let Op::CallFunction { function, arguments, to } = &instruction.op
+                && !matches!(instruction.result.map(|result| self.scope.usage.home(result)), Some(Home::Inline(..)))
+            {
+                self.call(*function, arguments, instruction.result, to.as_ref(), instruction.location, lines);
+                continue;
+            }
+            if let Op::Mark(label) = instruction.op {
+                self.process.passes(label, id);
+            }
+            Writer { scope: self.scope, lines, location: instruction.location }.instruction(instruction);
+        }
+        let mut dirty = self.dirty[&id].clone();
+        self.after(id, &mut dirty);
+        self.terminator(id, dirty, lines);
+    }
+
+    fn terminator(&mut self, id: BlockId, dirty: Set, lines: &mut Lines) {
+        let block = self.data(id);
+        let location = block.location;
+        match &block.terminator {
+            Terminator::Jump(edge) => self.follow(edge, location, lines),
+            Terminator::Branch { condition, then, otherwise } => {
+                let condition = self.scope.value(*condition);
+                for (edge, holds, other) in [(otherwise, condition.clone(), then), (then, condition.not(), otherwise)] {
+                    if let Some((fault, at)) = self.only_faults(edge) {
+                        lines.push(
+                            Mark::Fault(fault),
+                            at,
+                            format!("assert({}); /* {} */", holds.text, fault_name(fault)),
+                        );
+                        return self.follow(other, location, lines);
+                    }
+                }
+                lines.push(Mark::Local, location, "if");
+                for (condition, edge) in [(condition.operand(), then), ("else".to_string(), otherwise)] {
+                    lines.push(Mark::Local, location, format!(":: {condition} ->"));
+                    lines.deeper();
+                    self.follow(edge, location, lines);
+                    lines.back();
+                }
+                lines.push(Mark::Local, location, "fi;");
+            }
+            Terminator::Switch { value, cases, default } => {
+                let value = self.scope.value(*value);
+                lines.push(Mark::Local, location, "if");
+                for (case, edge) in cases {
+                    let condition = Expr::binary(&value, "==", &Expr::number(*case));
+                    lines.push(Mark::Local, location, format!(":: {} ->", condition.text));
+                    lines.deeper();
+                    self.follow(edge, location, lines);
+                    lines.back();
+                }
+                lines.push(Mark::Local, location, ":: else ->");
+                lines.deeper();
+                self.follow(default, location, lines);
+                lines.back();
+                lines.push(Mark::Local, location, "fi;");
+            }
+            Terminator::Wait(wait) => {
+                self.process.arrive(self.scope, wait, location, lines);
+                let live = self.scope.usage.live_at_end(self.body(), &block.terminator);
+                self.clear(&dirty, &live, location, lines);
+                let label = self.process.wait_label(id);
+                lines.push(Mark::Local, location, format!("goto {label};"));
+            }
+            Terminator::Yield(edge) => {
+                self.moves(edge, location, lines);
+                self.clear(&dirty, self.scope.usage.live_in(edge.to), location, lines);
+                let label = self.process.yield_label(edge.to);
+                // Spin would not stop at a jump alone.
+                lines.push(Mark::Yield, location, "skip;");
+                lines.push(Mark::None, location, format!("goto {label};"));
+            }
+            Terminator::Return(operand) => self.return_to(operand, location, lines),
+            Terminator::Result(_) => {}
+            Terminator::Exit(_) => {
+                lines.push(Mark::Local, location, "over = _pid + 1;");
+                lines.push(Mark::Local, location, "goto end_exited;");
+            }
+            Terminator::End => {
+                self.clear(&dirty, &Set::new(), location, lines);
+                lines.push(Mark::Local, location, "goto end_ended;");
+            }
+            Terminator::Fault(fault) => {
+                lines.push(Mark::Fault(*fault), location, format!("assert(false); /* {} */", fault_name(*fault)));
+            }
+        }
+    }
+
+    /// The fault of an edge that does nothing else.
+    fn only_faults(&self, edge: &Edge) -> Option<(Fault, Location)> {
+        let block = self.data(edge.to);
+        match block.terminator {
+            Terminator::Fault(fault) if block.instructions.is_empty() => Some((fault, block.location)),
+            _ => None,
+        }
+    }
+
+    fn follow(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
+        self.moves(edge, location, lines);
+        match self.labels.get(&edge.to).cloned() {
+            Some(label) => {
+                lines.push(Mark::Local, location, format!("goto {label};"));
+                if edge.to != self.entry && !self.process.written.contains(&label) {
+                    self.process.written.insert(label);
+                    self.pending.push(edge.to);
+                }
+            }
+            None => self.block(edge.to, lines),
+        }
+    }
+
+    /// Gives an edge's arguments to the parameters of its target, all at once.
+    fn moves(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
+        let scope = self.scope;
+        let parameters = &self.data(edge.to).parameters;
+        let mut pending: Vec<(String, Expr, Set)> = Vec::new();
+        for (parameter, argument) in parameters.iter().zip(&edge.arguments) {
+            let Some(name) = scope.variable(*parameter) else { continue };
+            let value = scope.value(*argument);
+            if value.text == name {
+                continue;
+            }
+            let mut read = Set::new();
+            scope.usage.leaves(scope.body, *argument, &mut read);
+            pending.push((name.to_string(), value, read));
+        }
+        let variable = |name: &str| {
+            let found = scope.variables.iter().find(|(_, own)| own.as_str() == name);
+            Unit::Variable(*found.expect("parameters are variables").0)
+        };
+        while !pending.is_empty() {
+            let free = pending.iter().position(|(name, _, _)| {
+                let unit = variable(name);
+                pending.iter().filter(|(other, _, _)| other != name).all(|(_, _, read)| !read.contains(&unit))
+            });
+            // A cycle: the first value is computed into a variable of its own.
+            let at = free.unwrap_or(0);
+            let (name, value, _) = pending.remove(at);
+            if free.is_some() {
+                lines.push(Mark::Local, location, format!("{name} = {};", value.text));
+            } else {
+                let spare = self.process.spare();
+                lines.push(Mark::Local, location, format!("{spare} = {};", value.text));
+                pending.push((name, Expr::tight(spare), Set::new()));
+            }
+        }
+        self.process.clear_spares(location, lines);
+    }
+
+    fn clear(&mut self, dirty: &Set, live: &Set, location: Location, lines: &mut Lines) {
+        for unit in dirty.difference(live) {
+            match unit {
+                Unit::Variable(variable) => {
+                    if let Some(name) = self.scope.variables.get(variable) {
+                        lines.push(Mark::Local, location, format!("{name} = 0;"));
+                    }
+                }
+                Unit::Slot(slot) => {
+                    let place = Place { base: Base::Slot(*slot), path: Vec::new() };
+                    let spot = self.scope.place(&place);
+                    Writer { scope: self.scope, lines, location }.zero(&spot);
+                }
+            }
+        }
+    }
+
+    /// A call whose function is more than an expression: its code, here.
+    fn call(
+        &mut self,
+        function: FnId,
+        arguments: &[Operand],
+        result: Option<Value>,
+        to: Option<&Place>,
+        location: Location,
+        lines: &mut Lines,
+    ) {
+        let callee = self.process.function_scope(function);
+        let body = callee.body;
+        let (mut values, mut slots) = (body.blocks[0].parameters.iter(), 0);
+        for argument in arguments {
+            let mut writer = Writer { scope: self.scope, lines, location };
+            match argument {
+                Operand::Value(value) => {
+                    let parameter = values.next().expect("the verifier counts arguments");
+                    if let Some(name) = callee.variable(*parameter) {
+                        let text = format!("{name} = {};", self.scope.value(*value).text);
+                        writer.line(text);
+                    }
+                }
+                Operand::Place(place) => {
+                    let from = self.scope.place(place);
+                    writer.demand(&from.demands);
+                    let slot = Place { base: Base::Slot(SlotId(slots)), path: Vec::new() };
+                    writer.copy(&callee.place(&slot), &from);
+                    slots += 1;
+                }
+            }
+        }
+        let label = self.process.label("returned");
+        let dirty = callee.usage.variables().into_iter().map(Unit::Variable);
+        let dirty: Set = dirty.chain((0..body.slots.len() as u32).map(|slot| Unit::Slot(SlotId(slot)))).collect();
+        let returns = Returns::To { caller: self.scope, result, place: to, label: label.clone() };
+        write(self.process, &callee, BlockId(0), dirty, returns, lines);
+        lines.push(Mark::Local, location, format!("{label}: skip;"));
+    }
+
+    fn return_to(&mut self, operand: &Operand, location: Location, lines: &mut Lines) {
+        let Returns::To { caller, result, place, label } = &self.returns else {
+            unreachable!("processes do not return")
+        };
+        let mut writer = Writer { scope: self.scope, lines, location };
+        match operand {
+            Operand::Value(value) => {
+                if let Some(name) = result.and_then(|result| caller.variable(result)) {
+                    let text = format!("{name} = {};", self.scope.value(*value).text);
+                    writer.line(text);
+                }
+            }
+            Operand::Place(from) => {
+                let from = self.scope.place(from);
+                writer.demand(&from.demands);
+                if let Some(place) = place {
+                    let to = caller.place(place);
+                    writer.demand(&to.demands);
+                    writer.copy(&to, &from);
+                }
+            }
+        }
+        let label = label.clone();
+        let everything = self.scope.usage.variables().into_iter().map(Unit::Variable);
+        let slots = (0..self.body().slots.len() as u32).map(|slot| Unit::Slot(SlotId(slot)));
+        let everything: Set = everything.chain(slots).collect();
+        self.clear(&everything, &Set::new(), location, lines);
+        lines.push(Mark::Local, location, format!("goto {label};"));
+    }
+}
+
+/// What a region leaves behind: its own variables and slots.
+pub(super) fn written_by(scope: &Scope<'_>, blocks: &[BlockId]) -> Set {
+    let mut set = Set::new();
+    for id in blocks {
+        let block = &scope.body.blocks[id.0 as usize];
+        for instruction in &block.instructions {
+            let mut access = Access::default();
+            access.op(&instruction.op);
+            if overwrites(&instruction.op) || !access.writes.is_empty() {
+                for place in &access.writes {
+                    if let Base::Slot(slot) = place.base {
+                        set.insert(Unit::Slot(slot));
+                    }
+                }
+            }
+            if let Some(Home::Variable(variable)) = instruction.result.map(|result| scope.usage.home(result)) {
+                set.insert(Unit::Variable(variable));
+            }
+        }
+    }
+    set
+}

@@ -1,0 +1,306 @@
+//! One body's values and places as Promela: names of variables, expressions of values, cells of places. Knows no
+//! statements and no channels.
+
+use super::expression::{self, Demand, Expr};
+use super::memory::{self, Kind, Leaf};
+use super::plan::Plan;
+use super::symbolic;
+use super::usage::{Home, Usage};
+use quaject_esp_ir::ir::*;
+use quaject_esp_ir::typing::operand_type;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A body's names.
+#[derive(Clone)]
+pub(super) struct Scope<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) body: &'a Body,
+    pub(super) usage: Rc<Usage>,
+    /// By the value a variable is named after.
+    pub(super) variables: BTreeMap<Value, String>,
+    pub(super) slots: Vec<String>,
+    /// The executing instance.
+    pub(super) own: Expr,
+}
+
+/// A place: leaves of the memory it lies in, and how far into them.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    /// Whole name, and size of the array it names.
+    names: Vec<(String, u32)>,
+    /// Leaves of the place's own type.
+    pub(super) leaves: Vec<Leaf>,
+    /// Which of equal parts of the arrays it is.
+    prefix: Option<Expr>,
+    pub(super) ty: TypeId,
+    /// What must hold for the place to exist.
+    pub(super) demands: Vec<Demand>,
+}
+
+impl Spot {
+    /// A slot, or the memory of a pool with the object's index.
+    pub(super) fn whole(types: &TypeTable, name: &str, ty: TypeId, object: Option<(Expr, u32)>) -> Spot {
+        let leaves = memory::leaves(types, ty);
+        let times = object.as_ref().map_or(1, |(_, capacity)| *capacity);
+        let names = leaves.iter().map(|leaf| (format!("{name}{}", leaf.suffix), leaf.count.saturating_mul(times)));
+        Spot { names: names.collect(), leaves, prefix: object.map(|(index, _)| index), ty, demands: Vec::new() }
+    }
+
+    /// One number of a leaf, at this position in it.
+    pub(super) fn cell(&self, leaf: usize, position: Option<&Expr>) -> Expr {
+        let (name, total) = &self.names[leaf];
+        let count = self.leaves[leaf].count;
+        if *total == 1 {
+            return Expr::tight(name.clone());
+        }
+        let index = match (&self.prefix, position) {
+            (None, None) => Expr::tight("0"),
+            (None, Some(position)) => position.clone(),
+            (Some(prefix), None) if count == 1 => prefix.clone(),
+            (Some(prefix), Some(_)) if count == 1 => prefix.clone(),
+            (Some(prefix), position) => {
+                let start = Expr::binary(prefix, "*", &Expr::number(i128::from(count)));
+                position.map_or(start.clone(), |position| Expr::binary(&start, "+", position))
+            }
+        };
+        Expr::tight(format!("{name}[{}]", index.text))
+    }
+
+    /// A place that is one number.
+    pub(super) fn scalar(&self) -> Expr {
+        self.cell(0, None)
+    }
+
+    /// A record's field or a union's payload.
+    pub(super) fn part(&self, types: &TypeTable, number: u32) -> Option<Spot> {
+        let (first, ty) = memory::part(types, self.ty, number)?;
+        let leaves = memory::leaves(types, ty);
+        let names = self.names[first..first + leaves.len()].to_vec();
+        Some(Spot { names, leaves, prefix: self.prefix.clone(), ty, demands: self.demands.clone() })
+    }
+
+    /// An element of an array, or a byte.
+    pub(super) fn element(&self, types: &TypeTable, index: &Expr, demand_index: Option<&Kind>) -> Option<Spot> {
+        let unsigned = matches!(demand_index, Some(Kind::Int(IntType::U8 | IntType::U16)));
+        let (length, limit, skip, ty) = match types.get(self.ty) {
+            Type::Array { length, element } => (*length, Expr::number(i128::from(*length)), 0, *element),
+            Type::Bytes { bound } => (*bound, self.cell(0, None), 1, TypeTable::U8),
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Pid(_)
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => {
+                return None;
+            }
+        };
+        let mut demands = self.demands.clone();
+        let constant = index.text.parse::<u32>().ok();
+        if demand_index.is_some() && (skip == 1 || constant.is_none_or(|index| index >= length)) {
+            let least = (!unsigned && constant.is_none()).then(|| Expr::binary(index, ">=", &Expr::tight("0")));
+            let condition = Expr::and(least, Expr::binary(index, "<", &limit));
+            demands.push(Demand { condition, fault: Fault::Bounds });
+        }
+        let prefix = match &self.prefix {
+            Some(prefix) if length > 1 => {
+                Expr::binary(&Expr::binary(prefix, "*", &Expr::number(i128::from(length))), "+", index)
+            }
+            Some(prefix) => prefix.clone(),
+            None => index.clone(),
+        };
+        let leaves = memory::leaves(types, ty);
+        let names = self.names[skip..skip + leaves.len()].to_vec();
+        Some(Spot { names, leaves, prefix: Some(prefix), ty, demands })
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn types(&self) -> &'a TypeTable {
+        &self.plan.program.types
+    }
+
+    pub(super) fn kind(&self, value: Value) -> Kind {
+        memory::kind(self.types(), self.body.values[value.0 as usize].ty).unwrap_or(Kind::Bool)
+    }
+
+    /// The variable that holds a value, if it is in one.
+    pub(super) fn variable(&self, value: Value) -> Option<&str> {
+        match self.usage.home(value) {
+            Home::Variable(value) => self.variables.get(&value).map(String::as_str),
+            Home::Inline(..) => None,
+        }
+    }
+
+    /// A value, as its uses write it.
+    pub(super) fn value(&self, value: Value) -> Expr {
+        match self.usage.home(value) {
+            Home::Variable(variable) => {
+                Expr::tight(self.variables.get(&variable).map_or("unnamed", |name| name.as_str()))
+            }
+            Home::Inline(block, position) => {
+                let op = &self.body.blocks[block.0 as usize].instructions[position].op;
+                self.compute(value, op).0
+            }
+        }
+    }
+
+    /// What an instruction computes and what must hold for that; nothing to compute for one that is a statement.
+    pub(super) fn compute(&self, result: Value, op: &Op) -> (Expr, Vec<Demand>) {
+        let none = |expr| (expr, Vec::new());
+        let checks = self.plan.checks;
+        match op {
+            Op::Constant(value) => none(match self.kind(result) {
+                Kind::Bool => Expr::tight(if *value == 0 { "false" } else { "true" }),
+                _ => Expr::number(*value),
+            }),
+            Op::Unary(op, a) => {
+                let (expr, demand) = expression::unary(*op, &self.kind(*a), &self.value(*a), checks);
+                (expr, demand.into_iter().collect())
+            }
+            Op::Binary(op, a, b) => {
+                let (kind, count) = (self.kind(*a), self.kind(*b));
+                expression::binary(*op, &kind, &count, &self.value(*a), &self.value(*b), checks)
+            }
+            Op::Convert(a) => none(expression::convert(&self.kind(*a), &self.kind(result), self.value(*a))),
+            Op::Load(place) => {
+                let spot = self.place(place);
+                (spot.scalar(), spot.demands)
+            }
+            Op::Tag(place) | Op::Length(place) => {
+                let spot = self.place(place);
+                (spot.cell(0, None), spot.demands)
+            }
+            Op::OwnId => none(self.own.clone()),
+            Op::InstanceOf(process, replica) => {
+                let first = self.plan.program.first_instance(*process);
+                let replicas = self.plan.program.processes[process.0 as usize].replicas;
+                let replica = self.value(*replica);
+                let least = Expr::binary(&replica, ">=", &Expr::tight("0"));
+                let most = Expr::binary(&replica, "<", &Expr::number(i128::from(replicas)));
+                let demand = Demand { condition: Expr::and(Some(least), most), fault: Fault::Range };
+                (Expr::binary(&Expr::number(i128::from(first)), "+", &replica), vec![demand])
+            }
+            Op::ReplicaNumber(pid) => none(self.replica_number(*pid)),
+            Op::FreeObjects(pool) => none(Expr::tight(format!("{}_free", self.plan.pools[pool.0 as usize]))),
+            Op::IsUnique(object) => none(Expr::binary(&self.count(*object), "==", &Expr::tight("1"))),
+            Op::CallFunction { function, arguments, .. } => {
+                let arguments = arguments.iter().filter_map(|argument| match argument {
+                    Operand::Value(value) => Some(self.value(*value)),
+                    Operand::Place(_) => None,
+                });
+                match symbolic::call(self.plan, *function, arguments.collect()) {
+                    Some((expr, demands)) => (expr, demands),
+                    None => none(Expr::tight("0")),
+                }
+            }
+            Op::LoadNumber { .. }
+            | Op::LoadBits { .. }
+            | Op::Equal(..)
+            | Op::CallExtern { .. }
+            | Op::Allocate(_)
+            | Op::Store(..)
+            | Op::Copy { .. }
+            | Op::SetBytes(..)
+            | Op::Fill(..)
+            | Op::SetTag(..)
+            | Op::SetLength(..)
+            | Op::CopySlice { .. }
+            | Op::StoreSlice { .. }
+            | Op::Append { .. }
+            | Op::StoreNumber { .. }
+            | Op::StoreBits { .. }
+            | Op::Retain(_)
+            | Op::Release(_)
+            | Op::Mark(_) => none(Expr::tight("0")),
+        }
+    }
+
+    /// The count of the object a value refers to.
+    pub(super) fn count(&self, object: Value) -> Expr {
+        match self.kind(object) {
+            Kind::Reference(pool) => self.plan.count(pool, &self.value(object)),
+            Kind::Int(_) | Kind::Bool | Kind::Pid(_) | Kind::Tag | Kind::Length(_) => Expr::tight("1"),
+        }
+    }
+
+    fn replica_number(&self, pid: Value) -> Expr {
+        let Kind::Pid(processes) = self.kind(pid) else { return Expr::tight("0") };
+        let value = self.value(pid);
+        let program = self.plan.program;
+        // Instances are numbered process by process: the last process that begins at or before it is the pid's.
+        processes.iter().fold(Expr::tight("0"), |otherwise, process| {
+            let first = program.first_instance(*process);
+            let number = if program.processes[process.0 as usize].replicas == 1 {
+                Expr::tight("0")
+            } else if first == 0 {
+                value.clone()
+            } else {
+                Expr::binary(&value, "-", &Expr::number(i128::from(first)))
+            };
+            if processes.first() == Some(process) || number == otherwise {
+                return number;
+            }
+            Expr::choose(&Expr::binary(&value, ">=", &Expr::number(i128::from(first))), &number, &otherwise)
+        })
+    }
+
+    /// A place in memory.
+    pub(super) fn place(&self, place: &Place) -> Spot {
+        let types = self.types();
+        let mut spot = match place.base {
+            Base::Slot(slot) => {
+                Spot::whole(types, &self.slots[slot.0 as usize], self.body.slots[slot.0 as usize].ty, None)
+            }
+            Base::Object(object) => self.content(&self.value(object), self.body.values[object.0 as usize].ty),
+        };
+        for step in &place.path {
+            spot = match step {
+                Step::Field(number) | Step::Payload(number) => spot.part(types, *number),
+                Step::Element(index) => spot.element(types, &self.value(*index), Some(&self.kind(*index))),
+            }
+            .expect("the verifier types every place");
+        }
+        spot
+    }
+
+    /// The content of a boxed object.
+    pub(super) fn content(&self, object: &Expr, ty: TypeId) -> Spot {
+        let Some(Kind::Reference(pool)) = memory::kind(self.types(), ty) else {
+            unreachable!("the verifier types every place")
+        };
+        let data = self.types().pool(pool);
+        let name = &self.plan.pools[pool.0 as usize];
+        let mut spot = Spot::whole(self.types(), name, data.content, Some((object.clone(), data.capacity)));
+        if self.plan.program.memory == MemoryMode::Manual {
+            let condition = Expr::binary(&self.plan.count(pool, object), ">", &Expr::tight("0"));
+            spot.demands.push(Demand { condition, fault: Fault::Memory });
+        }
+        spot
+    }
+
+    /// A value of any type as its leaves: a scalar's one number, or a place's.
+    pub(super) fn operand(&self, operand: &Operand) -> (Vec<Expr>, TypeId, Vec<Demand>) {
+        let ty = operand_type(self.types(), self.body, operand).expect("the verifier types every operand");
+        match operand {
+            Operand::Value(value) => (vec![self.value(*value)], ty, Vec::new()),
+            Operand::Place(place) => {
+                let spot = self.place(place);
+                (cells(&spot), ty, spot.demands)
+            }
+        }
+    }
+}
+
+/// Every number of a place, in order.
+pub(super) fn cells(spot: &Spot) -> Vec<Expr> {
+    let mut cells = Vec::new();
+    for (index, leaf) in spot.leaves.iter().enumerate() {
+        match leaf.count {
+            1 => cells.push(spot.cell(index, None)),
+            count => cells.extend((0..count).map(|at| spot.cell(index, Some(&Expr::number(i128::from(at)))))),
+        }
+    }
+    cells
+}

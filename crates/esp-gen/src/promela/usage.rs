@@ -1,0 +1,417 @@
+//! Which values are written out where they are used, which become variables, which share one, and what is alive
+//! where. Knows the flow IR; knows no Promela.
+
+use crate::c::analysis::{Access, bound_slots, edges, region_blocks, regions, successors};
+use quaject_esp_ir::ir::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Home {
+    /// In a variable, named after this value.
+    Variable(Value),
+    /// Written out at its uses: the instruction at this block and position.
+    Inline(BlockId, usize),
+}
+
+/// What liveness counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Unit {
+    /// A variable, named after this value.
+    Variable(Value),
+    /// A slot, as a whole.
+    Slot(SlotId),
+}
+
+pub(super) type Set = BTreeSet<Unit>;
+
+/// Facts of one body.
+pub(super) struct Usage {
+    homes: Vec<Home>,
+    /// Per block: what is alive at its start, parameters included.
+    live_in: Vec<Set>,
+}
+
+/// Whether an instruction may be written out where its value is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Motion {
+    /// Anywhere.
+    Free,
+    /// As long as no memory changes on the way.
+    Reads,
+    /// Within its block.
+    Pure,
+    /// Not at all.
+    Fixed,
+}
+
+fn motion(op: &Op, inlinable_call: &dyn Fn(FnId) -> bool) -> Motion {
+    match op {
+        Op::Constant(_) | Op::OwnId => Motion::Free,
+        Op::Unary(..) | Op::Binary(..) | Op::Convert(_) | Op::ReplicaNumber(_) | Op::InstanceOf(..) => Motion::Pure,
+        Op::Load(_) | Op::Tag(_) | Op::Length(_) | Op::FreeObjects(_) | Op::IsUnique(_) => Motion::Reads,
+        Op::CallFunction { function, arguments, to: None, .. }
+            if arguments.iter().all(|argument| matches!(argument, Operand::Value(_))) && inlinable_call(*function) =>
+        {
+            Motion::Pure
+        }
+        Op::LoadNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::Equal(..)
+        | Op::CallFunction { .. }
+        | Op::CallExtern { .. }
+        | Op::Allocate(_)
+        | Op::Store(..)
+        | Op::Copy { .. }
+        | Op::SetBytes(..)
+        | Op::Fill(..)
+        | Op::SetTag(..)
+        | Op::SetLength(..)
+        | Op::CopySlice { .. }
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::StoreNumber { .. }
+        | Op::StoreBits { .. }
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Mark(_) => Motion::Fixed,
+    }
+}
+
+/// Whether an instruction changes memory that another may read.
+fn writes(op: &Op) -> bool {
+    let mut access = Access::default();
+    access.op(op);
+    let pools = matches!(op, Op::Allocate(_) | Op::Retain(_) | Op::Release(_));
+    pools || !access.writes.is_empty() || matches!(op, Op::CallExtern { .. } | Op::CallFunction { to: Some(_), .. })
+}
+
+impl Usage {
+    /// `inlinable_call` says whether a call of a function can be written as an expression.
+    pub(super) fn new(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Usage {
+        let homes = homes(body, inlinable_call);
+        let mut usage = Usage { homes, live_in: vec![Set::new(); body.blocks.len()] };
+        usage.solve(body);
+        usage.coalesce(body);
+        usage.live_in = vec![Set::new(); body.blocks.len()];
+        usage.solve(body);
+        usage
+    }
+
+    pub(super) fn home(&self, value: Value) -> Home {
+        self.homes[value.0 as usize]
+    }
+
+    pub(super) fn live_in(&self, block: BlockId) -> &Set {
+        &self.live_in[block.0 as usize]
+    }
+
+    /// Every variable, each once, in order.
+    pub(super) fn variables(&self) -> BTreeSet<Value> {
+        let variable = |home: &Home| match home {
+            Home::Variable(value) => Some(*value),
+            Home::Inline(..) => None,
+        };
+        self.homes.iter().filter_map(variable).collect()
+    }
+
+    /// The variables a value is made of.
+    pub(super) fn leaves(&self, body: &Body, value: Value, live: &mut Set) {
+        match self.home(value) {
+            Home::Variable(variable) => {
+                live.insert(Unit::Variable(variable));
+            }
+            Home::Inline(block, position) => {
+                let mut access = Access::default();
+                access.op(&body.blocks[block.0 as usize].instructions[position].op);
+                self.apply(body, &access, live);
+            }
+        }
+    }
+
+    fn apply(&self, body: &Body, access: &Access<'_>, live: &mut Set) {
+        access.values.iter().for_each(|value| self.leaves(body, *value, live));
+        for place in &access.reads {
+            if let Base::Slot(slot) = place.base {
+                live.insert(Unit::Slot(slot));
+            }
+        }
+    }
+
+    /// What has to survive while an instance waits here, so that its branches can be taken.
+    pub(super) fn waiting(&self, body: &Body, wait: &Wait) -> Set {
+        let mut live = Set::new();
+        let mut access = Access::default();
+        let terminator = Terminator::Wait(wait.clone());
+        access.terminator(&terminator);
+        self.apply(body, &access, &mut live);
+        for entry in regions(wait) {
+            for block in region_blocks(body, entry) {
+                let block = &body.blocks[block.0 as usize];
+                let mut access = Access::default();
+                block.instructions.iter().for_each(|instruction| access.op(&instruction.op));
+                access.terminator(&block.terminator);
+                self.apply(body, &access, &mut live);
+                for place in access.writes {
+                    if let Base::Slot(slot) = place.base {
+                        live.insert(Unit::Slot(slot));
+                    }
+                }
+            }
+        }
+        live
+    }
+
+    /// What is alive where a block ends, before its terminator is counted; at a wait, while the instance waits there.
+    pub(super) fn live_at_end(&self, body: &Body, terminator: &Terminator) -> Set {
+        let mut live = Set::new();
+        for next in successors(terminator) {
+            let mut needed = self.live_in(next).clone();
+            for parameter in &body.blocks[next.0 as usize].parameters {
+                if let Home::Variable(variable) = self.home(*parameter) {
+                    needed.remove(&Unit::Variable(variable));
+                }
+            }
+            if let Terminator::Wait(wait) = terminator {
+                received_slots(wait, next).into_iter().for_each(|slot| {
+                    needed.remove(&Unit::Slot(slot));
+                });
+            }
+            live.extend(needed);
+        }
+        if let Terminator::Wait(wait) = terminator {
+            live.extend(self.waiting(body, wait));
+        }
+        live
+    }
+
+    fn solve(&mut self, body: &Body) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for index in (0..body.blocks.len()).rev() {
+                let mut live = Set::new();
+                self.walk(body, BlockId(index as u32), &mut live, &mut |_, _| {});
+                if live != self.live_in[index] {
+                    self.live_in[index] = live;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    /// Walks a block backwards; `define` is told of each variable defined and what is alive after that.
+    fn walk(&self, body: &Body, id: BlockId, live: &mut Set, define: &mut dyn FnMut(Value, &Set)) {
+        let block = &body.blocks[id.0 as usize];
+        live.extend(self.live_at_end(body, &block.terminator));
+        let mut access = Access::default();
+        access.terminator(&block.terminator);
+        self.apply(body, &access, live);
+        for (position, instruction) in block.instructions.iter().enumerate().rev() {
+            if let Some(result) = instruction.result {
+                match self.home(result) {
+                    Home::Variable(variable) => {
+                        live.remove(&Unit::Variable(variable));
+                        define(variable, live);
+                    }
+                    // What it is made of is alive wherever it is used; faults are asked for here.
+                    Home::Inline(at, here) => debug_assert_eq!((at, here), (id, position)),
+                }
+            }
+            let mut access = Access::default();
+            access.op(&instruction.op);
+            for place in &access.writes {
+                if let (Base::Slot(slot), true) = (place.base, place.path.is_empty())
+                    && overwrites(&instruction.op)
+                {
+                    live.remove(&Unit::Slot(slot));
+                }
+            }
+            self.apply(body, &access, live);
+        }
+        for parameter in &block.parameters {
+            if let Home::Variable(variable) = self.home(*parameter) {
+                // Parameters are written together.
+                define(variable, live);
+            }
+        }
+    }
+
+    fn coalesce(&mut self, body: &Body) {
+        let mut conflicts: BTreeSet<(Value, Value)> = BTreeSet::new();
+        for index in 0..body.blocks.len() {
+            let id = BlockId(index as u32);
+            let mut live = Set::new();
+            self.walk(body, id, &mut live, &mut |variable, live| {
+                for unit in live {
+                    if let Unit::Variable(other) = unit
+                        && *other != variable
+                    {
+                        conflicts.insert((variable.min(*other), variable.max(*other)));
+                    }
+                }
+            });
+            let parameters = &body.blocks[index].parameters;
+            for (position, a) in parameters.iter().enumerate() {
+                parameters[position + 1..].iter().for_each(|b| {
+                    conflicts.insert(((*a).min(*b), (*a).max(*b)));
+                });
+            }
+        }
+        let mut members: BTreeMap<Value, Vec<Value>> = self.variables().into_iter().map(|v| (v, vec![v])).collect();
+        let mut pairs = Vec::new();
+        for block in &body.blocks {
+            for edge in edges(&block.terminator) {
+                let parameters = &body.blocks[edge.to.0 as usize].parameters;
+                pairs.extend(parameters.iter().copied().zip(edge.arguments.iter().copied()));
+            }
+        }
+        // Versions of one variable of the text first, then whatever spares a variable.
+        let named: Vec<(Value, Value)> = self.same_name(body);
+        for (a, b) in pairs.into_iter().chain(named) {
+            let (Home::Variable(a), Home::Variable(b)) = (self.home(a), self.home(b)) else { continue };
+            let same_type = body.values[a.0 as usize].ty == body.values[b.0 as usize].ty;
+            let clash = |x: &Value, y: &Value| conflicts.contains(&((*x).min(*y), (*x).max(*y)));
+            if a == b || !same_type || members[&a].iter().any(|x| members[&b].iter().any(|y| clash(x, y))) {
+                continue;
+            }
+            let (keep, drop) = (a.min(b), a.max(b));
+            let moved = members.remove(&drop).expect("every variable has members");
+            for value in &moved {
+                self.homes[value.0 as usize] = Home::Variable(keep);
+            }
+            members.get_mut(&keep).expect("every variable has members").extend(moved);
+        }
+    }
+
+    fn same_name(&self, body: &Body) -> Vec<(Value, Value)> {
+        let mut first: BTreeMap<(Option<&str>, TypeId), Vec<Value>> = BTreeMap::new();
+        for value in self.variables() {
+            let data = &body.values[value.0 as usize];
+            first.entry((data.name.as_deref(), data.ty)).or_default().push(value);
+        }
+        let mut pairs = Vec::new();
+        for group in first.values() {
+            for (index, a) in group.iter().enumerate() {
+                pairs.extend(group[index + 1..].iter().take(64).map(|b| (*a, *b)));
+            }
+        }
+        pairs
+    }
+}
+
+/// The slots that the branch which goes on there fills with parts of its message.
+pub(super) fn received_slots(wait: &Wait, then: BlockId) -> Vec<SlotId> {
+    let mut slots = Vec::new();
+    for branch in wait.branches.iter().filter(|branch| branch.then == then) {
+        if let Operation::In { patterns, .. } = &branch.operation {
+            patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+        }
+    }
+    slots
+}
+
+/// Whether an instruction that writes to a whole slot replaces all of it.
+pub(super) fn overwrites(op: &Op) -> bool {
+    match op {
+        Op::Copy { .. } | Op::SetBytes(..) | Op::Fill(..) | Op::SetTag(..) | Op::CopySlice { .. } => true,
+        Op::CallFunction { .. } => true,
+        Op::Store(..)
+        | Op::CallExtern { .. }
+        | Op::SetLength(..)
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::StoreNumber { .. }
+        | Op::StoreBits { .. }
+        | Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::Load(_)
+        | Op::Tag(_)
+        | Op::Length(_)
+        | Op::LoadNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::Equal(..)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Mark(_) => false,
+    }
+}
+
+/// Where each value is used: block, and position of the instruction, the terminator after all of them.
+fn uses(body: &Body) -> Vec<Vec<(BlockId, usize)>> {
+    let mut uses = vec![Vec::new(); body.values.len()];
+    for (index, block) in body.blocks.iter().enumerate() {
+        let mut at = |access: Access<'_>, position| {
+            for value in access.values {
+                uses[value.0 as usize].push((BlockId(index as u32), position));
+            }
+        };
+        for (position, instruction) in block.instructions.iter().enumerate() {
+            let mut access = Access::default();
+            access.op(&instruction.op);
+            at(access, position);
+        }
+        let mut access = Access::default();
+        access.terminator(&block.terminator);
+        at(access, block.instructions.len());
+    }
+    uses
+}
+
+fn homes(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Home> {
+    let uses = uses(body);
+    let mut homes: Vec<Home> = (0..body.values.len() as u32).map(|index| Home::Variable(Value(index))).collect();
+    // Where the value is needed in the end, when those that use it are written out later themselves; and whether
+    // memory must stay as it is until then.
+    let mut last: Vec<Option<(BlockId, usize)>> = vec![None; body.values.len()];
+    for (index, block) in body.blocks.iter().enumerate() {
+        let here = BlockId(index as u32);
+        for (position, instruction) in block.instructions.iter().enumerate().rev() {
+            let Some(result) = instruction.result else { continue };
+            let uses = &uses[result.0 as usize];
+            let motion = motion(&instruction.op, inlinable_call);
+            match motion {
+                Motion::Free => {
+                    homes[result.0 as usize] = Home::Inline(here, position);
+                    continue;
+                }
+                Motion::Fixed => continue,
+                Motion::Reads | Motion::Pure => {}
+            }
+            let [(block_of_use, use_position)] = uses[..] else { continue };
+            if block_of_use != here {
+                continue;
+            }
+            let mut end = use_position;
+            if let Some(user) = block.instructions.get(use_position).and_then(|user| user.result)
+                && let Home::Inline(..) = homes[user.0 as usize]
+            {
+                end = last[user.0 as usize].map_or(use_position, |(_, position)| position);
+            }
+            let between = &block.instructions[position + 1..end.min(block.instructions.len())];
+            let disturbed = motion == Motion::Reads && between.iter().any(|instruction| writes(&instruction.op));
+            // While an instance waits, what others own may change.
+            let shared = end >= block.instructions.len()
+                && matches!(block.terminator, Terminator::Wait(_))
+                && match &instruction.op {
+                    Op::Load(place) | Op::Tag(place) | Op::Length(place) => matches!(place.base, Base::Object(_)),
+                    Op::FreeObjects(_) | Op::IsUnique(_) => true,
+                    _ => false,
+                };
+            if disturbed || shared {
+                continue;
+            }
+            homes[result.0 as usize] = Home::Inline(here, position);
+            last[result.0 as usize] = Some((here, end));
+        }
+    }
+    homes
+}

@@ -1,0 +1,348 @@
+//! Runs Spin on a model: makes the verifier, compiles it, searches, reads what it found and the run that leads there.
+//! Works in a private folder that vanishes afterwards. Knows nothing of what a model means.
+
+use crate::compiler::{Workshop, compiler};
+use crate::trouble::{Trouble, reason};
+use quaject_esp_gen::promela::trail::{self, Trail, Written};
+use quaject_esp_gen::promela::{Model, Property, Reduction};
+use std::ffi::OsString;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How to search, and how far.
+#[derive(Clone, Debug)]
+pub struct Spin {
+    /// The C compiler and its flags; without one `cc -O2`, or what the variable CC says.
+    pub compiler: Option<Vec<OsString>>,
+    /// Most memory of the search, in MiB.
+    pub memory_mib: u32,
+    /// Most time of the search.
+    pub time: Duration,
+    /// Longest run that is followed, in steps of Spin.
+    pub depth: u32,
+    /// Whether Spin may leave out runs that differ only in the order of independent steps.
+    pub reduction: Reduction,
+}
+
+impl Default for Spin {
+    fn default() -> Spin {
+        Spin {
+            compiler: None,
+            memory_mib: 2048,
+            time: Duration::from_secs(600),
+            depth: 1_000_000,
+            reduction: Reduction::Sound,
+        }
+    }
+}
+
+/// What to look for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Question<'a> {
+    /// Faults and deadlocks.
+    Safety,
+    /// Whether a property holds when no instance that can go on for ever is left out.
+    Property(&'a Property),
+}
+
+/// What a search has found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nothing, in all states.
+    Nothing,
+    /// Nothing, but the search was cut short.
+    NothingSoFar(Short),
+    /// A state in which nothing can happen and somebody is not at rest.
+    Deadlock(Trail),
+    /// A fault.
+    Fault(Trail),
+    /// A run on which the property does not hold.
+    Property(Trail),
+}
+
+/// What cut a search short.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Short {
+    /// The time was up.
+    Time,
+    /// The memory was used up.
+    Memory,
+    /// Some runs are longer than the search follows.
+    Depth,
+    /// The verifier broke off, saying this.
+    Broken(String),
+}
+
+impl Short {
+    /// The same in words.
+    pub fn text(&self) -> String {
+        match self {
+            Short::Time => "the time was up".to_string(),
+            Short::Memory => "the memory was used up".to_string(),
+            Short::Depth => "some runs are longer than the search follows".to_string(),
+            Short::Broken(said) => format!("the verifier broke off: {said}"),
+        }
+    }
+}
+
+/// A search.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Search {
+    /// What it found.
+    pub found: Found,
+    /// States stored.
+    pub states: u64,
+    /// Transitions taken.
+    pub transitions: u64,
+    /// Transitions of Spin from the start to the farthest state.
+    pub depth: u32,
+    /// Bytes of one state.
+    pub state_bytes: u64,
+    /// Time to make and compile the verifier.
+    pub compiling: Duration,
+    /// Time of the search.
+    pub searching: Duration,
+}
+
+/// What a program wrote, and whether it was given the time to.
+struct Said {
+    text: String,
+    errors: String,
+    success: bool,
+    stopped: bool,
+}
+
+impl Spin {
+    /// Searches a model of this many instances.
+    pub fn search(&self, model: &Model, instances: u32, question: Question<'_>) -> Result<Search, Trouble> {
+        let workshop = Workshop::open()?;
+        workshop.write(MODEL, &model.text)?;
+        let start = Instant::now();
+        self.translate(&workshop)?;
+        self.compile(&workshop, model, question, Order::Depth)?;
+        let compiling = start.elapsed();
+        let start = Instant::now();
+        let said = self.pan(&workshop, question)?;
+        let searching = start.elapsed();
+        let mut search = Search {
+            found: Found::Nothing,
+            states: number_before(&said.text, " states, stored"),
+            transitions: number_before(&said.text, " transitions"),
+            depth: number_after(&said.text, "depth reached ") as u32,
+            state_bytes: number_before(&said.text, " byte, depth"),
+            compiling,
+            searching,
+        };
+        let Some(what) = violation(&said.text) else {
+            search.found = match incomplete(&said) {
+                Some(why) => Found::NothingSoFar(why),
+                None => Found::Nothing,
+            };
+            return Ok(search);
+        };
+        if question == Question::Safety {
+            // The first run found may be long; looking in all directions at once finds a shortest one. It may take
+            // more memory than there is: then the first run stands.
+            let longer = self.trail(&workshop, model, instances, &said)?;
+            self.compile(&workshop, model, question, Order::Breadth)?;
+            let again = self.pan(&workshop, question)?;
+            let shorter = match violation(&again.text) {
+                Some(_) => Some(self.trail(&workshop, model, instances, &again)?),
+                None => None,
+            };
+            let shortest = match shorter {
+                Some(trail) if !trail.steps.is_empty() && trail.steps.len() <= longer.steps.len() => trail,
+                Some(_) | None => longer,
+            };
+            search.found = match shortest.fault {
+                Some(_) => Found::Fault(shortest),
+                None => Found::Deadlock(shortest),
+            };
+            return Ok(search);
+        }
+        let trail = self.trail(&workshop, model, instances, &said)?;
+        search.found = match what {
+            Violation::Assertion if trail.fault.is_some() => Found::Fault(trail),
+            Violation::Assertion | Violation::Claim | Violation::Cycle => Found::Property(trail),
+            Violation::EndState => Found::Deadlock(trail),
+        };
+        Ok(search)
+    }
+
+    fn translate(&self, workshop: &Workshop) -> Result<(), Trouble> {
+        let mut command = Command::new("spin");
+        command.args(["-a", MODEL]).current_dir(workshop.path(""));
+        let said = run(&mut command, self.time).map_err(|error| {
+            Trouble::new(format!("cannot run `spin`: {}", reason(&error))).help(
+                "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
+            )
+        })?;
+        // Spin tells of errors on its output.
+        if said.success && !said.text.contains("rror:") {
+            return Ok(());
+        }
+        Err(Trouble::new(format!(
+            "`spin` does not accept the model:\n{}{}",
+            said.text.trim_end(),
+            said.errors.trim_end()
+        )))
+    }
+
+    fn compile(&self, workshop: &Workshop, model: &Model, question: Question<'_>, order: Order) -> Result<(), Trouble> {
+        let mut words = match &self.compiler {
+            Some(words) => words.clone(),
+            None => {
+                let mut words = compiler();
+                words.push(OsString::from("-O2"));
+                words
+            }
+        };
+        let program = words.remove(0);
+        let mut command = Command::new(&program);
+        command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(workshop.path(""));
+        command.arg(format!("-DMEMLIM={}", self.memory_mib));
+        match question {
+            Question::Safety => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
+            // Fairness with rendezvous is not compatible with reduction.
+            Question::Property(_) => command.arg("-DNOREDUCE"),
+        };
+        if question == Question::Safety && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound) {
+            command.arg("-DNOREDUCE");
+        }
+        match order {
+            Order::Depth => {}
+            Order::Breadth => {
+                command.arg("-DBFS");
+            }
+        }
+        let said = run(&mut command, self.time.max(Duration::from_secs(60))).map_err(|error| {
+            Trouble::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
+                .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
+        })?;
+        if said.success {
+            return Ok(());
+        }
+        let told = said.errors.trim_end();
+        Err(Trouble::new(format!("the C compiler `{}` failed on Spin's verifier:\n{told}", program.display())))
+    }
+
+    fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<Said, Trouble> {
+        let mut command = Command::new(workshop.path("pan"));
+        command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).args(["-n", "-w20"]);
+        if let Question::Property(property) = question {
+            command.args(["-a", "-f", "-N", &property.name]);
+        }
+        run(&mut command, self.time)
+            .map_err(|error| Trouble::new(format!("cannot run Spin's verifier: {}", reason(&error))))
+    }
+
+    /// The run that the verifier has written, as steps.
+    fn trail(&self, workshop: &Workshop, model: &Model, instances: u32, said: &Said) -> Result<Trail, Trouble> {
+        let read = |name: &str| {
+            let path = workshop.path(name);
+            std::fs::read_to_string(&path).map_err(|error| Trouble::file("read", path.display(), &error))
+        };
+        let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);
+        let written = Written { transitions: &transitions, cases: &cases, trail: &trail, said: &said.text };
+        Ok(trail::read(&model.lines, instances, written))
+    }
+}
+
+const MODEL: &str = "model.pml";
+
+/// In which order states are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    Depth,
+    Breadth,
+}
+
+/// What `pan` has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Violation {
+    Assertion,
+    EndState,
+    Claim,
+    Cycle,
+}
+
+fn violation(text: &str) -> Option<Violation> {
+    let told = text.lines().find(|line| line.starts_with("pan:1:"))?;
+    Some(if told.contains("invalid end state") {
+        Violation::EndState
+    } else if told.contains("assertion violated") {
+        Violation::Assertion
+    } else if told.contains("cycle") {
+        Violation::Cycle
+    } else {
+        Violation::Claim
+    })
+}
+
+/// Why a search that has found nothing says little.
+fn incomplete(said: &Said) -> Option<Short> {
+    if said.stopped {
+        return Some(Short::Time);
+    }
+    if said.text.contains("max search depth too small") {
+        return Some(Short::Depth);
+    }
+    if said.text.contains("MEMLIM") || said.text.contains("out of memory") || said.errors.contains("out of memory") {
+        return Some(Short::Memory);
+    }
+    if !said.success || !said.text.contains("errors: 0") {
+        return Some(Short::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
+    }
+    None
+}
+
+/// The number that stands before these words.
+fn number_before(text: &str, words: &str) -> u64 {
+    let before = text.find(words).map_or("", |at| &text[..at]);
+    before.split_ascii_whitespace().next_back().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) as u64
+}
+
+/// The number that stands after these words.
+fn number_after(text: &str, words: &str) -> u64 {
+    let after = text.find(words).map_or("", |at| &text[at + words.len()..]);
+    after.split(|c: char| !c.is_ascii_digit()).next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Runs a program to its end, or stops it when the time is up.
+fn run(command: &mut Command, time: Duration) -> std::io::Result<Said> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
+    let read = |stream: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        // A program that is stopped leaves what it wrote so far.
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    std::thread::scope(|scope| {
+        let text = scope.spawn(move || output.as_mut().map(|stream| read(stream)).unwrap_or_default());
+        let errors = scope.spawn(move || errors.as_mut().map(|stream| read(stream)).unwrap_or_default());
+        let (success, stopped) = wait(&mut child, time)?;
+        let text = text.join().unwrap_or_default();
+        let errors = errors.join().unwrap_or_default();
+        Ok(Said { text, errors, success, stopped })
+    })
+}
+
+/// Whether it ended well, and whether it had to be stopped.
+fn wait(child: &mut Child, time: Duration) -> std::io::Result<(bool, bool)> {
+    let deadline = Instant::now() + time;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok((status.success(), false));
+        }
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            return Ok((false, true));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,116 @@
+//! Every state of a small program, by breadth-first search on the interpreter's own steps: what the model checkers are
+//! compared with. As plain as can be: no reduction, no compression. Knows neither of them.
+
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Program};
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::{Checks, Effect, Machine, State};
+use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+
+/// What a program can come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every run rests or ends, or goes on for ever, without a fault.
+    Fine,
+    /// A run faults; `deadlock` included.
+    Faults(Fault),
+    /// There are more states than were asked for.
+    TooLarge,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Fine => f.write_str("fine"),
+            Verdict::Faults(fault) => f.write_str(quaject_esp_ir::report::fault_name(*fault)),
+            Verdict::TooLarge => f.write_str("too large"),
+        }
+    }
+}
+
+/// All states of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explored {
+    /// The fault nearest to the start.
+    pub verdict: Verdict,
+    /// Every fault that some run ends with.
+    pub faults: Vec<Fault>,
+    /// How many states there are; up to the first fault's, if it was stopped there.
+    pub states: usize,
+}
+
+/// A world that says nothing, with a clock that is always late enough.
+pub struct Silent;
+
+impl World for Silent {
+    fn peek(&mut self, _channel: ChannelId) -> Offer<'_> {
+        Offer::Closed
+    }
+
+    fn take(&mut self, _channel: ChannelId) {}
+
+    fn readiness(&mut self, _channel: ChannelId) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn put(&mut self, _channel: ChannelId, _message: &[Datum]) {}
+
+    fn now_ns(&mut self) -> i64 {
+        i64::MAX
+    }
+
+    fn call(&mut self, _function: ExternId, _arguments: &mut [Datum]) -> Reply {
+        Reply::Unresolved
+    }
+}
+
+/// Explores up to this many states of a program that needs no world.
+pub fn explore(program: &Program, checks: Checks, most: usize) -> Explored {
+    let mut machine = Machine::new(program, checks).expect("the samples are small");
+    let start = machine.start();
+    let mut seen: HashSet<State> = HashSet::from([start.clone()]);
+    let mut queue = VecDeque::from([start]);
+    let mut faults: Vec<Fault> = Vec::new();
+    let mut truncated = false;
+    let mut world = Silent;
+    while let Some(mut state) = queue.pop_front() {
+        if seen.len() > most {
+            truncated = true;
+            break;
+        }
+        let steps = machine.enabled(&mut state, &mut world);
+        if steps.is_empty()
+            && let Outcome::Faulted(report) = machine.rest(&mut state, &mut world)
+        {
+            note(&mut faults, report.fault);
+        }
+        for step in steps {
+            let mut next = state.clone();
+            // A computation without end is a state that goes on as itself.
+            match machine.step(step, &mut next, &mut world, &mut 1_000_000) {
+                Effect::Done => {
+                    if seen.insert(next.clone()) {
+                        queue.push_back(next);
+                    }
+                }
+                Effect::Unfinished => truncated = true,
+                Effect::Exited(_) => {}
+                Effect::Faulted(report) => note(&mut faults, report.fault),
+            }
+        }
+    }
+    let verdict = match faults.first() {
+        Some(fault) => Verdict::Faults(*fault),
+        None if truncated => Verdict::TooLarge,
+        None => Verdict::Fine,
+    };
+    Explored { verdict, faults, states: seen.len() }
+}
+
+fn note(faults: &mut Vec<Fault>, fault: Fault) {
+    if !faults.contains(&fault) {
+        faults.push(fault);
+    }
+}

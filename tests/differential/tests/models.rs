@@ -1,0 +1,133 @@
+//! Programs as Promela: what Spin says of them is what exploring every state of them says.
+
+use quaject_differential::explore::{Silent, Verdict, explore};
+use quaject_differential::generate::{Outcome as Determination, Sample};
+use quaject_differential::interpret::compile;
+use quaject_differential::talkative;
+use quaject_differential::world::Script;
+use quaject_esp_gen::promela::{self, Reduction};
+use quaject_esp_ir::ir::{Fault, Program};
+use quaject_esp_ir::replay::replay as replay_steps;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::Checks;
+use quaject_esp_run::spin::{Found, Question, Search, Spin};
+use quaject_test_support::{Effort, tool};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A quick compiler for programs by the hundred, and no reduction, so that states can be counted.
+fn spin() -> Spin {
+    Spin {
+        compiler: Some(vec![OsString::from("tcc")]),
+        memory_mib: 1024,
+        time: Duration::from_secs(60),
+        depth: 200_000,
+        reduction: Reduction::Unsound,
+    }
+}
+
+/// What Spin says, and whether the model does exactly what the program does.
+fn ask(program: &Program) -> Result<(Search, bool), String> {
+    let model = promela::generate(&promela::whole(program), Checks::On)
+        .map_err(|refusals| refusals.iter().map(|refusal| format!("{}\n", refusal.message)).collect::<String>())?;
+    let search = spin()
+        .search(&model, program.instance_count(), Question::Safety)
+        .map_err(|trouble| format!("{trouble}\n{}", model.text))?;
+    Ok((search, model.approximations.is_empty()))
+}
+
+fn verdict(found: &Found) -> Verdict {
+    match found {
+        Found::Nothing => Verdict::Fine,
+        Found::NothingSoFar(_) => Verdict::TooLarge,
+        Found::Deadlock(_) => Verdict::Faults(Fault::Deadlock),
+        Found::Fault(trail) => Verdict::Faults(trail.fault.expect("a fault's trail names it").0),
+        Found::Property(_) => panic!("no property was asked for"),
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+fn programs(name: &str) -> Vec<(String, String)> {
+    let mut programs: Vec<(String, String)> = std::fs::read_dir(folder(name))
+        .expect("the folder is in the tree")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "esp"))
+        .map(|path| {
+            let name = path.file_name().expect("it is a file").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).expect("the file can be read"))
+        })
+        .collect();
+    programs.sort();
+    programs
+}
+
+fn sample(source: String) -> Sample {
+    Sample { seed: 0, source, script: Script::default(), outcome: Determination::Open }
+}
+
+/// Runs the steps that Spin has found on the interpreter: the outcome, if the steps are possible.
+fn replay(program: &Program, found: &Found) -> Option<Verdict> {
+    let (Found::Deadlock(trail) | Found::Fault(trail)) = found else { return Some(Verdict::Fine) };
+    let outcome = replay_steps(program, Checks::On, &trail.steps, &mut Silent).expect("the samples are small");
+    match outcome {
+        Ok(Outcome::Faulted(report)) => Some(Verdict::Faults(report.fault)),
+        Ok(Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget) => Some(Verdict::Fine),
+        Err(_) => None,
+    }
+}
+
+/// Whether Spin and exploring all states say the same, and Spin's run leads there; what they say. Nothing for a model
+/// that does more than its program, which may only be too careful.
+fn agree(name: &str, source: &str) -> Option<Verdict> {
+    let program = compile(&sample(source.to_string())).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let explored = explore(&program, Checks::On, 400_000);
+    let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}\n{source}"));
+    let found = verdict(&search.found);
+    // Where several things can go wrong, Spin may find another than the nearest.
+    let agree = match found {
+        Verdict::Faults(fault) => explored.faults.contains(&fault) || !exact,
+        Verdict::Fine | Verdict::TooLarge => found == explored.verdict,
+    };
+    assert!(agree, "{name}: Spin says {:?}, the steps {:?}\n{source}", search.found, explored.faults);
+    let same = replay(&program, &search.found).is_some_and(|replayed| replayed == found);
+    assert!(same || !exact, "{name}: Spin's run does not lead to {found}\n{source}");
+    exact.then_some(found)
+}
+
+#[test]
+fn bugs_of_go_programs() {
+    let Some(_) = tool(&["tcc"]) else { return };
+    let programs = programs("goker");
+    assert!(programs.len() >= 30, "every bug comes with its fix");
+    for (name, source) in programs {
+        let expected = match name.ends_with(".fixed.esp") {
+            true => Verdict::Fine,
+            false => Verdict::Faults(Fault::Deadlock),
+        };
+        if let Some(verdict) = agree(&name, &source) {
+            assert_eq!(verdict, expected, "{name}");
+        }
+    }
+}
+
+/// Small processes that talk at random: most deadlock, some compute themselves into faults.
+#[test]
+fn random_processes() {
+    let Some(_) = tool(&["tcc"]) else { return };
+    let count = Effort::wanted().pick(12, 300, 3000usize);
+    let mut seen = BTreeMap::new();
+    // Not all that is written at random is a program: messages may lack a reader, guards may be constant.
+    let sources = (0..).map(|seed| (seed, talkative::program(seed)));
+    let programs = sources.filter(|(_, source)| compile(&sample(source.clone())).is_ok());
+    let verdicts = programs.filter_map(|(seed, source)| agree(&format!("seed {seed}"), &source));
+    for verdict in verdicts.take(count) {
+        *seen.entry(verdict.to_string()).or_insert(0) += 1;
+    }
+    println!("{seen:?}");
+    assert!(seen.len() >= 3, "the samples are too much alike: {seen:?}");
+}
