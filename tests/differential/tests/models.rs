@@ -115,6 +115,25 @@ fn bugs_of_go_programs() {
     }
 }
 
+/// What the second line of a program says that Spin says of its original.
+#[test]
+fn examples_of_spin() {
+    let Some(_) = tool(&["tcc"]) else { return };
+    let programs = programs("spin-examples");
+    assert!(programs.len() >= 12);
+    for (name, source) in programs {
+        let expected =
+            source.lines().find_map(|line| line.strip_prefix("// verdict: ")).expect("every program says it");
+        let program = compile(&sample(source.clone())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let explored = explore(&program, Checks::On, 20_000);
+        if explored.verdict != Verdict::TooLarge {
+            assert_eq!(explored.verdict.to_string(), expected, "{name}");
+        }
+        let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!exact || verdict(&search.found).to_string() == expected, "{name}: {:?}", search.found);
+    }
+}
+
 /// Small processes that talk at random: most deadlock, some compute themselves into faults.
 #[test]
 fn random_processes() {

@@ -153,6 +153,13 @@ fn one(
 fn refused(refusal: Refusal) -> Stop {
     match refusal {
         Refusal::TooLarge(error) => Stop::wrong(Trouble::new(error.to_string())),
+        Refusal::Property(bad) => {
+            let trouble = Trouble::new(bad.message);
+            Stop::wrong(match bad.help {
+                Some(help) => trouble.help(help),
+                None => trouble,
+            })
+        }
         Refusal::Unbounded(_) => Stop::wrong(Trouble::new("the model leaves open what comes from outside")),
     }
 }

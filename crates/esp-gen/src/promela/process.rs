@@ -221,7 +221,18 @@ impl<'a> ProcessWriter<'_, 'a> {
                 }
                 Operation::Out { payload: Payload::Region(entry), .. } => {
                     if symbolic::region(scope, *entry, &[]).is_none() {
-                        self.compute_early(scope, *entry, branch.location, lines);
+                        // Behind a guard that is false it might fault.
+                        if let Guard::Value(guard) = branch.guard {
+                            lines.push(Mark::Local, branch.location, "if");
+                            lines.push(Mark::Local, branch.location, format!(":: {} ->", scope.value(guard).operand()));
+                            lines.deeper();
+                            self.compute_early(scope, *entry, branch.location, lines);
+                            lines.back();
+                            lines.push(Mark::Local, branch.location, ":: else");
+                            lines.push(Mark::Local, branch.location, "fi;");
+                        } else {
+                            self.compute_early(scope, *entry, branch.location, lines);
+                        }
                     }
                 }
                 Operation::In { .. } | Operation::After { .. } => {}
