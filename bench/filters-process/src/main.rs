@@ -5,6 +5,7 @@ use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
 use quaject_esp_gen::c::{LineMarks, Options, Style, generate};
 use quaject_esp_ir::lower::lower;
+use quaject_esp_opt::fuse::{Limits, fuse_all};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::error::Error;
@@ -23,6 +24,15 @@ struct Contender {
     seconds: Vec<f64>,
 }
 
+impl Contender {
+    fn new(name: &'static str, command: Box<dyn Fn(u32) -> Command>, times: u32) -> Contender {
+        Contender { name, command, times, seconds: Vec::new() }
+    }
+}
+
+/// The compilers of the programs written by hand.
+const BY_HAND: [(&str, &str); 4] = [("gcc", "-O2"), ("gcc", "-O3"), ("clang", "-O2"), ("clang", "-O3")];
+
 struct Files(PathBuf);
 
 impl Loader for Files {
@@ -32,15 +42,23 @@ impl Loader for Files {
     }
 }
 
-/// Translates a program to C.
-fn translate(source: &Path, directory: &Path) -> Result<(), Box<dyn Error>> {
+/// Translates a program to C, each process on its own or fused to one.
+fn translate(source: &Path, directory: &Path, is_fused: bool) -> Result<(), Box<dyn Error>> {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("program.esp", std::fs::read_to_string(source)?));
     let folder = source.parent().ok_or("a source lies in a folder")?.to_path_buf();
     let analysis = analyze(&mut sources, root, &mut Files(folder));
     let program = analysis.program.ok_or_else(|| format!("{}: {:?}", source.display(), analysis.diagnostics))?;
     let options = Options { style: Style::SansIo, lines: LineMarks::None, ..Options::default() };
-    let output = generate(&lower(&program, &sources), &options);
+    let mut program = lower(&program, &sources);
+    if is_fused {
+        let (fused, attempts) = fuse_all(&program, false, Limits::default());
+        if let Some(refused) = attempts.iter().find(|attempt| attempt.result.is_err()) {
+            return Err(refused.text(&program).into());
+        }
+        program = fused;
+    }
+    let output = generate(&program, &options);
     std::fs::create_dir_all(directory.join("quaject"))?;
     std::fs::write(directory.join("program.c"), output.source)?;
     std::fs::write(directory.join("program.h"), output.header)?;
@@ -83,13 +101,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_path_buf();
     for program in programs.iter().copied() {
-        let folder = place.join(format!("program{program}"));
-        translate(&here.join(format!("esp/program{program}.esp")), &folder)?;
-        for compiler in ["gcc", "clang"] {
-            let mut command = Command::new(compiler);
-            command.args(["-std=c99", "-O2", "-I."]).arg("-o").arg(compiler).arg("program.c").arg(here.join("main.c"));
-            succeed(command.current_dir(&folder))?;
+        for mode in ["process", "automata"] {
+            let folder = place.join(format!("{mode}{program}"));
+            translate(&here.join(format!("esp/program{program}.esp")), &folder, mode == "automata")?;
+            for compiler in ["gcc", "clang"] {
+                let mut command = Command::new(compiler);
+                command.args(["-std=c99", "-O2", "-I.", "-o", compiler, "program.c"]).arg(here.join("main.c"));
+                succeed(command.current_dir(&folder))?;
+            }
         }
+    }
+    for (compiler, level) in BY_HAND {
+        let mut command = Command::new(compiler);
+        command.args(["-std=c99", level, "-o"]).arg(place.join(format!("hand{compiler}{level}"))).arg(here.join("hand.c"));
+        succeed(&mut command)?;
     }
     succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")))?;
     // The peer at its best: link-time optimisation makes it about 1.5 times faster.
@@ -100,9 +125,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     succeed(cargo.env("CARGO_PROFILE_RELEASE_PANIC", "abort").current_dir(here))?;
     let embassy = peers.join("release/embassy");
 
-    let generated = |compiler: &'static str| {
+    let generated = |mode: &'static str, compiler: &'static str| {
         let place = place.clone();
-        Box::new(move |program: u32| Command::new(place.join(format!("program{program}/{compiler}"))))
+        Box::new(move |program: u32| Command::new(place.join(format!("{mode}{program}/{compiler}"))))
     };
     let go = place.join("go");
     let peer = |path: PathBuf| {
@@ -112,12 +137,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             command
         })
     };
-    let mut contenders = [
-        Contender { name: "ESP, gcc -O2", command: generated("gcc"), times: 300, seconds: Vec::new() },
-        Contender { name: "ESP, clang -O2", command: generated("clang"), times: 300, seconds: Vec::new() },
-        Contender { name: "embassy-sync, capacity 1", command: peer(embassy), times: 100, seconds: Vec::new() },
-        Contender { name: "Go, unbuffered", command: peer(go), times: 3, seconds: Vec::new() },
+    let mut contenders = vec![
+        Contender::new("processes, gcc -O2", generated("process", "gcc"), 300),
+        Contender::new("processes, clang -O2", generated("process", "clang"), 300),
+        Contender::new("automata, gcc -O2", generated("automata", "gcc"), 1000),
+        Contender::new("automata, clang -O2", generated("automata", "clang"), 1000),
+        Contender::new("by hand, gcc -O2", peer(place.join("handgcc-O2")), 1000),
+        Contender::new("by hand, gcc -O3", peer(place.join("handgcc-O3")), 1000),
+        Contender::new("by hand, clang -O2", peer(place.join("handclang-O2")), 1000),
+        Contender::new("by hand, clang -O3", peer(place.join("handclang-O3")), 1000),
+        Contender::new("embassy-sync, capacity 1", peer(embassy), 100),
+        Contender::new("Go, unbuffered", peer(go), 3),
     ];
+    let mut ratios = Vec::new();
     println!("nanoseconds per input byte: median of {RUNS} runs in turn (min .. max); x: ratio to the first row");
     for program in programs {
         for contender in &mut contenders {
@@ -151,6 +183,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 middle / first
             );
         }
+        let best = |kind: &str| {
+            let of_kind = contenders.iter().filter(|contender| contender.name.starts_with(kind));
+            of_kind.map(|contender| median(&contender.seconds)).fold(f64::INFINITY, f64::min)
+        };
+        println!("  best automaton : best by hand {:.2}", best("automata") / best("by hand"));
+        ratios.push(best("automata") / best("by hand"));
     }
+    let product: f64 = ratios.iter().product();
+    println!("best automaton : best by hand, geometric mean {:.2}", product.powf(1.0 / ratios.len() as f64));
     Ok(())
 }
