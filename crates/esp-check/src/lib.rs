@@ -37,7 +37,7 @@ pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use follow::{follow, narrated};
 pub use ltl::BadProperty;
-pub use options::{Limit, Limits, Liveness, Options, Progress, Reduction, Storage, Symmetry};
+pub use options::{Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry};
 pub use report::{Report, Verdict, restrictions};
 
 use automaton::Automaton;
@@ -108,7 +108,6 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         elapsed: started.elapsed(),
         unreached,
         restrictions: report::restrictions(model),
-        missed: 0.0,
         properties,
     })
 }

@@ -9,8 +9,6 @@ pub struct Options {
     pub reduction: Reduction,
     /// Whether replicas that nothing tells apart count as one.
     pub symmetry: Symmetry,
-    /// How visited states are remembered.
-    pub storage: Storage,
     /// What is asked of runs that go on for ever, besides the model's properties.
     pub liveness: Liveness,
     /// How many threads search.
@@ -24,7 +22,6 @@ impl Default for Options {
         Options {
             reduction: Reduction::On,
             symmetry: Symmetry::Off,
-            storage: Storage::Exact,
             liveness: Liveness::Ignored,
             threads: 1,
             limits: Limits::default(),
@@ -59,15 +56,6 @@ pub enum Liveness {
     Ignored,
     /// That nobody waits for ever, but where it may, while others go on (under weak fairness).
     Progress,
-}
-
-/// How visited states are remembered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Storage {
-    /// Whole.
-    Exact,
-    /// By 64 bits of a hash: two states with the same are taken for one.
-    Compact,
 }
 
 /// Where a search ends even if there is more.

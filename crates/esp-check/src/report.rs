@@ -1,7 +1,7 @@
 //! What a check has come to: the verdict, what was covered to reach it, and what was not.
 
 use crate::counterexample::Counterexample;
-use crate::options::{Limit, Options, Reduction, Storage, Symmetry};
+use crate::options::{Limit, Options, Reduction, Symmetry};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
@@ -28,8 +28,6 @@ pub struct Report {
     pub unreached: Vec<Location>,
     /// What the environment was held to: what the verdict does not speak of.
     pub restrictions: Vec<String>,
-    /// How likely it is that a state was missed (see [`Storage::Compact`]), at most.
-    pub missed: f64,
     /// Properties that were checked beside.
     pub properties: Vec<String>,
 }
@@ -137,15 +135,6 @@ impl Report {
             seconds,
             self.bytes as f64 / 1e6
         ));
-        match options.storage {
-            Storage::Exact => {}
-            Storage::Compact => {
-                line(format!(
-                    "states were told apart by 64 bits: one was missed with probability below {:.1e}",
-                    self.missed
-                ));
-            }
-        }
         let covered = match &self.verdict {
             Verdict::Holds => "covered",
             Verdict::Violated(_) => "looked for",

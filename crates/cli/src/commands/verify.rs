@@ -4,7 +4,7 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Storage, Symmetry, Verdict, script,
+    Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry, Verdict, script,
 };
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
@@ -135,7 +135,6 @@ fn options(arguments: &Verify) -> Options {
     Options {
         reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
-        storage: Storage::Exact,
         liveness: if arguments.progress { Liveness::Progress } else { Liveness::Ignored },
         threads: usize::from(arguments.threads),
         limits: Limits {

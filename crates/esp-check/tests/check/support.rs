@@ -37,7 +37,6 @@ pub(crate) fn explore(model: &ModelProgram, options: &Options) -> Report {
 pub(crate) const UNREDUCED: Options = Options {
     reduction: Reduction::Off,
     symmetry: quaject_esp_check::Symmetry::Off,
-    storage: quaject_esp_check::Storage::Exact,
     liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
     limits: quaject_esp_check::Limits { states: None, bytes: None, time: None },
