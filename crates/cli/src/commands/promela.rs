@@ -143,7 +143,6 @@ fn one(
         elapsed: search.compiling + search.searching,
         unreached: Vec::new(),
         restrictions: restrictions(model),
-        missed: 0.0,
         properties: text.properties.iter().map(|property| property.source.clone()).collect(),
     };
     tell(model, options, &report, json)?;
