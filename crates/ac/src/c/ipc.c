@@ -319,7 +319,7 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
     return 0;
 }
 
-int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     struct qj_ac_task *task;
     while (channel->inbox_count == 0 && take_in(channel, &task)) {
         if (task == NULL) continue;
@@ -334,6 +334,18 @@ int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request
     }
     int result = next_request(channel, request, cookie);
     return result == -EWOULDBLOCK && channel->dead ? -EPIPE : result;
+}
+
+/* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
+static void let_others_run(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    if (runtime->current != &qj_ac__nowhere && runtime->queue.next != &runtime->queue) qj_ac_yield();
+}
+
+int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+    int result = poll_once(channel, request, cookie);
+    if (result == -EWOULDBLOCK) let_others_run();
+    return result;
 }
 
 /* ---- waiting ---- */
@@ -428,7 +440,7 @@ static int wait_for_request(struct qj_ac_channel *channel) {
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
     for (;;) {
-        int result = qj_ac_poll_recv(channel, request, cookie);
+        int result = poll_once(channel, request, cookie);
         if (result != -EWOULDBLOCK) return result;
         result = wait_for_request(channel);
         if (result != 0) return result;
@@ -550,7 +562,7 @@ int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **f
     bool any_alive = false;
     struct qj_ac_group_item *start = group->turn != NULL ? group->turn : group->first;
     for (struct qj_ac_group_item *item = start; item != NULL;) {
-        int result = qj_ac_poll_recv(item->channel, request, cookie);
+        int result = poll_once(item->channel, request, cookie);
         struct qj_ac_group_item *next = item->next != NULL ? item->next : group->first;
         if (result == 0) {
             *found = item;
@@ -560,6 +572,7 @@ int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **f
         any_alive |= result == -EWOULDBLOCK;
         item = next == start ? NULL : next;
     }
+    if (any_alive) let_others_run();
     return any_alive ? -EWOULDBLOCK : -EPIPE;
 }
 

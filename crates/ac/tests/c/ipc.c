@@ -73,6 +73,29 @@ static void between_threads(void) {
     close(memory[0]), close(memory[1]);
 }
 
+/* A client that only polls, and never yields by itself: tasks woken by one another's polls run all the same. */
+static void polling(void) {
+    int memory[2] = {qj_ac_channel_memory(LOG2), qj_ac_channel_memory(LOG2)};
+    pthread_t thread;
+    struct qj_ac_channel channels[2];
+    for (int i = 0; i < 2; i++) CHECK(qj_ac_channel_open(&channels[i], memory[i], LOG2, 0) == 0);
+    CHECK(pthread_create(&thread, NULL, server_thread, memory) == 0);
+    answered = out = 0;
+    struct qj_ac_message message;
+    uint32_t cookie;
+    DO_FINISH({
+        for (uint64_t i = 0; i < 500; i++) {
+            out++;
+            ASYNC_CALL(ask, &channels[0], i);
+            while (out >= 8) CHECK(qj_ac_poll_recv(&channels[0], &message, &cookie) == -EWOULDBLOCK);
+        }
+    });
+    printf("%ld answers to one that polls\n", answered);
+    for (int i = 0; i < 2; i++) qj_ac_channel_close(&channels[i]);
+    pthread_join(thread, NULL);
+    close(memory[0]), close(memory[1]);
+}
+
 /* A peer that lies: responses nobody asked for, cookies of other generations, types that do not exist. */
 static void forged(void) {
     int memory = qj_ac_channel_memory(LOG2);
@@ -292,6 +315,7 @@ static void clients(long kills) {
 int main(int count, char **arguments) {
     setvbuf(stdout, NULL, _IONBF, 0);
     between_threads();
+    polling();
     forged();
     cancelled();
     long kills = count > 1 ? atol(arguments[1]) : 1;

@@ -70,7 +70,8 @@ int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *reques
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
 
-/* The same without waiting for one: -EWOULDBLOCK. Runs at once every task whose response has come. */
+/* The same without waiting for one: -EWOULDBLOCK, after every other runnable task has had its turn. Runs at once each
+ * task whose response has come. */
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 
 /* Several channels as one. */
