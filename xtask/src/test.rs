@@ -12,13 +12,13 @@ use crate::tools;
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// Under two minutes; the tests read `QJ_TEST=quick` through `quaject-test-support`.
+    /// Under two minutes where everything is built; the tests read `QJ_TEST=quick` through `quaject-test-support`.
     Quick,
-    /// Everything; installs what is missing first.
+    /// Everything.
     Full,
 }
 
-/// Runs the steps in order and stops at the first that fails: later ones would only repeat its reason.
+/// Installs what is missing, then runs the steps in order and stops at the first that fails: later ones would only repeat its reason.
 pub(crate) fn run(suite: Suite) -> Result<(), Failure> {
     let mut steps = Steps { finished: Vec::new() };
     let outcome = all(suite, &mut steps);
@@ -36,9 +36,7 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
         command.args(arguments).env("QJ_TEST", effort);
         command
     };
-    if suite == Suite::Full {
-        steps.run("tools of the machine", tools::provide)?;
-    }
+    steps.run("tools of the machine", tools::provide)?;
     steps.run("build the tests", || succeed(&mut test(&["--no-run"])))?;
     steps.run("tests", || succeed(&mut test(&["--lib", "--bins", "--tests", "--examples"])))?;
     steps.run("documentation tests", || succeed(&mut test(&["--doc"])))?;

@@ -157,7 +157,7 @@ pub(crate) fn provide() -> Result<(), Failure> {
         let names: Vec<String> = missing.iter().map(|tool| tool.package.name()).collect();
         return Err(Failure(format!(
             "the tests need packages this machine lacks; install them and try again:\n\
-             sudo apt-get install --no-install-recommends {}",
+             sudo apt-get update && sudo apt-get install --no-install-recommends {}",
             names.join(" ")
         )));
     }

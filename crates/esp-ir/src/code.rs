@@ -2,13 +2,14 @@
 //! registers, types as widths. Says nothing new about what instructions mean; `execute` does.
 
 use crate::ir::{
-    AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Edge, ExternId, Fault, FnId,
-    Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program, Rest, Step,
-    Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
+    AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Direction, Edge, ExternId,
+    Fault, FnId, Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program,
+    Rest, Step, Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
 use crate::liveness::{Dead, DeadAt, dead_at};
 use crate::store::{Kind, Layouts};
 use crate::typing::{is_value, operand_type, place_type};
+use rustc_hash::FxHashSet;
 
 /// A register of a frame.
 pub(crate) type Register = u32;
@@ -250,8 +251,8 @@ pub(crate) struct Code {
     pub(crate) processes: Vec<BodyCode>,
     /// Per instance: its process and replica number.
     pub(crate) instances: Vec<(ProcessId, u32)>,
-    /// Per process, per channel: whether its text reads it, whether it writes it.
-    pub(crate) uses: Vec<Vec<(bool, bool)>>,
+    /// What the text of each process does with which channel.
+    uses: Vec<FxHashSet<(ChannelId, Direction)>>,
 }
 
 impl Code {
@@ -268,17 +269,14 @@ impl Code {
         let mut uses = Vec::new();
         for (index, process) in program.processes.iter().enumerate() {
             instances.extend((0..process.replicas).map(|replica| (ProcessId(index as u32), replica)));
-            let mut channels = vec![(false, false); program.channels.len()];
-            for site in &process.sites {
-                let entry = &mut channels[site.channel.0 as usize];
-                match site.direction {
-                    crate::ir::Direction::In => entry.0 = true,
-                    crate::ir::Direction::Out => entry.1 = true,
-                }
-            }
-            uses.push(channels);
+            uses.push(process.sites.iter().map(|site| (site.channel, site.direction)).collect());
         }
         Code { layouts, functions, processes, instances, uses }
+    }
+
+    /// Whether an instance's text has an operation of this direction on the channel.
+    pub(crate) fn uses(&self, instance: u32, channel: ChannelId, direction: Direction) -> bool {
+        self.uses[self.instances[instance as usize].0.0 as usize].contains(&(channel, direction))
     }
 
     /// How many bytes a state of the program takes.

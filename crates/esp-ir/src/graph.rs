@@ -144,7 +144,13 @@ fn number(mut body: Body) -> Body {
         }
     }
     for index in order {
-        let mut block = body.blocks[index].clone();
+        let block = &mut body.blocks[index];
+        let mut block = Block {
+            parameters: std::mem::take(&mut block.parameters),
+            instructions: std::mem::take(&mut block.instructions),
+            terminator: std::mem::replace(&mut block.terminator, Terminator::End),
+            location: block.location,
+        };
         let value_of = |value: &mut Value| *value = values[value.0 as usize].expect("values are defined before use");
         block.parameters.iter_mut().for_each(value_of);
         for instruction in &mut block.instructions {

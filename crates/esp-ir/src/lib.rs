@@ -25,6 +25,7 @@ pub mod replay;
 pub mod report;
 mod rest;
 mod search;
+mod sets;
 mod snapshot;
 pub mod step;
 mod store;

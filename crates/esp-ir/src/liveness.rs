@@ -6,9 +6,8 @@
 
 use crate::code::{Register, edges, written_place};
 use crate::execute::Frame;
-use crate::ir::{
-    Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Value, Wait,
-};
+use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
+use crate::sets::Set;
 use crate::verify::{Use, op_uses, operand, passed, terminator_uses};
 
 /// What no longer matters at some point of a body.
@@ -43,23 +42,20 @@ pub(crate) struct DeadAt {
     pub(crate) otherwise: Dead,
 }
 
-/// A set of registers and slots: first one flag per value, then one per slot.
-type Set = Vec<bool>;
-
 /// For each block, what is dead at its terminator. `slots` are the offsets and sizes of the body's slots.
 pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)]) -> Vec<DeadAt> {
     let is_seen = |terminator: &Terminator| matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_));
     if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
         return vec![DeadAt::default(); body.blocks.len()];
     }
-    let mut flow = Flow { body, slots, live: vec![vec![false; body.values.len() + slots.len()]; body.blocks.len()] };
+    let mut flow = Flow { body, slots, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     flow.find_dead()
 }
 
-/// For each wait of a body, in order of blocks, what is live there: first one flag per value, then one per slot.
-pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Vec<bool>> {
-    let mut flow = Flow { body, slots, live: vec![vec![false; body.values.len() + slots.len()]; body.blocks.len()] };
+/// For each wait of a body, in order of blocks, what is live there: values by their numbers, then slots.
+pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Set> {
+    let mut flow = Flow { body, slots, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
         Terminator::Wait(wait) => Some(flow.live_at_rest(wait)),
@@ -71,13 +67,13 @@ pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Vec<bo
 struct Flow<'a> {
     body: &'a Body,
     slots: &'a [(usize, usize)],
-    /// Per block: what is live at its start, parameters included.
+    /// Per block: what is live at its start, parameters included. Values by their numbers, then slots.
     live: Vec<Set>,
 }
 
 impl Flow<'_> {
-    fn slot(&self, slot: u32) -> usize {
-        self.body.values.len() + slot as usize
+    fn slot(&self, slot: u32) -> u32 {
+        self.body.values.len() as u32 + slot
     }
 
     fn find_live(&mut self) {
@@ -88,7 +84,7 @@ impl Flow<'_> {
                 let mut live = self.live_at_end(&block.terminator);
                 for instruction in block.instructions.iter().rev() {
                     if let Some(value) = instruction.result {
-                        live[value.0 as usize] = false;
+                        live.remove(value.0);
                     }
                     self.before(&instruction.op, &mut live);
                 }
@@ -101,19 +97,29 @@ impl Flow<'_> {
     fn live_at_end(&self, terminator: &Terminator) -> Set {
         let mut live = match terminator {
             Terminator::Wait(wait) => self.live_at_rest(wait),
-            _ => vec![false; self.body.values.len() + self.slots.len()],
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => Set::default(),
         };
         for edge in edges(terminator) {
             self.join(&mut live, edge.to, &[]);
             let parameters = &self.body.blocks[edge.to.0 as usize].parameters;
             for (argument, parameter) in edge.arguments.iter().zip(parameters) {
-                live[argument.0 as usize] |= self.live[edge.to.0 as usize][parameter.0 as usize];
+                if self.live[edge.to.0 as usize].contains(parameter.0) {
+                    live.insert(argument.0);
+                }
             }
         }
         match terminator {
             Terminator::Jump(_) | Terminator::Yield(_) => {}
             Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => {
-                live[value.0 as usize] = true;
+                live.insert(value.0);
             }
             Terminator::Wait(_)
             | Terminator::Return(_)
@@ -121,7 +127,7 @@ impl Flow<'_> {
             | Terminator::Exit(_)
             | Terminator::End
             | Terminator::Fault(_) => terminator_uses(terminator, &mut |used| match used {
-                Use::Value(value) => live[value.0 as usize] = true,
+                Use::Value(value) => live.insert(value.0),
                 Use::Place(place) => self.read(place, &mut live),
                 Use::Block(_) | Use::Slot(_) => {}
             }),
@@ -131,14 +137,14 @@ impl Flow<'_> {
 
     /// What is live at a wait once its guards and times have been looked at.
     fn live_at_rest(&self, wait: &Wait) -> Set {
-        let mut live = vec![false; self.body.values.len() + self.slots.len()];
+        let mut live = Set::default();
         for branch in &wait.branches {
             match branch.guard {
                 Guard::Region(entry) => self.join(&mut live, entry, &[]),
                 Guard::Open | Guard::Value(_) => {}
             }
             let mut read = |used: Use<'_>| match used {
-                Use::Value(value) => live[value.0 as usize] = true,
+                Use::Value(value) => live.insert(value.0),
                 Use::Place(place) => self.read(place, &mut live),
                 Use::Block(_) | Use::Slot(_) => {}
             };
@@ -161,10 +167,10 @@ impl Flow<'_> {
     /// Adds what is live at a block's start, but for its parameters and the slots bound on the way there.
     fn join(&self, live: &mut Set, block: BlockId, bound: &[u32]) {
         let parameters = &self.body.blocks[block.0 as usize].parameters;
-        for (index, there) in self.live[block.0 as usize].iter().enumerate() {
-            let given = parameters.contains(&Value(index as u32)) || bound.iter().any(|slot| self.slot(*slot) == index);
-            live[index] |= *there && !given;
-        }
+        let mut there = self.live[block.0 as usize].clone();
+        parameters.iter().for_each(|parameter| there.remove(parameter.0));
+        bound.iter().for_each(|slot| there.remove(self.slot(*slot)));
+        live.add_all(&there);
     }
 
     /// Goes back over one instruction.
@@ -175,10 +181,10 @@ impl Flow<'_> {
         if let (true, Some(Place { base: Base::Slot(slot), path })) = (overwrites, written)
             && path.is_empty()
         {
-            live[self.slot(slot.0)] = false;
+            live.remove(self.slot(slot.0));
         }
         op_uses(op, &mut |used| match used {
-            Use::Value(value) => live[value.0 as usize] = true,
+            Use::Value(value) => live.insert(value.0),
             Use::Place(place) => {
                 let is_target = written.is_some_and(|written| std::ptr::eq(written, place));
                 // An index is checked against a length, which may lie in the slot.
@@ -194,12 +200,12 @@ impl Flow<'_> {
 
     fn read(&self, place: &Place, live: &mut Set) {
         match place.base {
-            Base::Slot(slot) => live[self.slot(slot.0)] = true,
-            Base::Object(value) => live[value.0 as usize] = true,
+            Base::Slot(slot) => live.insert(self.slot(slot.0)),
+            Base::Object(value) => live.insert(value.0),
         }
         for step in &place.path {
             match step {
-                Step::Element(value) => live[value.0 as usize] = true,
+                Step::Element(value) => live.insert(value.0),
                 Step::Field(_) | Step::Payload(_) => {}
             }
         }
@@ -209,7 +215,7 @@ impl Flow<'_> {
         let body = self.body;
         let mut dirty: Vec<Option<Set>> = vec![None; body.blocks.len()];
         let mut dead = vec![DeadAt::default(); body.blocks.len()];
-        dirty[0] = Some(vec![false; body.values.len() + self.slots.len()]);
+        dirty[0] = Some(Set::default());
         let mut work = vec![BlockId(0)];
         while let Some(block) = work.pop() {
             let index = block.0 as usize;
@@ -217,12 +223,10 @@ impl Flow<'_> {
             self.write(&body.blocks[index].instructions, &mut set);
             let mut flow = |to: BlockId, set: &Set| {
                 let known = &mut dirty[to.0 as usize];
-                let before = known.clone();
-                match known {
-                    Some(known) => known.iter_mut().zip(set).for_each(|(known, new)| *known |= *new),
-                    None => *known = Some(set.clone()),
-                }
-                if *known != before {
+                let mut joined = known.clone().unwrap_or_default();
+                joined.add_all(set);
+                if known.as_ref() != Some(&joined) {
+                    *known = Some(joined);
                     work.push(to);
                 }
             };
@@ -239,7 +243,7 @@ impl Flow<'_> {
                             }
                             Operation::Out { .. } | Operation::After { .. } => {}
                         }
-                        bound.iter().for_each(|slot| set[self.slot(*slot)] = true);
+                        bound.iter().for_each(|slot| set.insert(self.slot(*slot)));
                         branches.push(self.enter(branch.then, &mut set));
                         flow(branch.then, &set);
                     }
@@ -260,7 +264,7 @@ impl Flow<'_> {
                     for edge in edges(terminator) {
                         let mut set = set.clone();
                         let parameters = &body.blocks[edge.to.0 as usize].parameters;
-                        parameters.iter().for_each(|value| set[value.0 as usize] = true);
+                        parameters.iter().for_each(|value| set.insert(value.0));
                         flow(edge.to, &set);
                     }
                 }
@@ -271,28 +275,30 @@ impl Flow<'_> {
 
     /// What is dead on arrival in a block, parameters set; the rest stays in the set.
     fn enter(&self, block: BlockId, set: &mut Set) -> Dead {
-        self.body.blocks[block.0 as usize].parameters.iter().for_each(|value| set[value.0 as usize] = true);
+        self.body.blocks[block.0 as usize].parameters.iter().for_each(|value| set.insert(value.0));
         self.split(set, &self.live[block.0 as usize])
     }
 
     /// Takes out of the set what is not live.
     fn split(&self, set: &mut Set, live: &Set) -> Dead {
-        let dead: Vec<usize> = (0..set.len()).filter(|index| set[*index] && !live[*index]).collect();
-        dead.iter().for_each(|index| set[*index] = false);
-        let (registers, slots) = dead.split_at(dead.partition_point(|index| *index < self.body.values.len()));
+        let gone = set.without(live);
+        *set = set.without(&gone);
+        let dead = gone.numbers();
+        let values = self.body.values.len() as u32;
+        let (registers, slots) = dead.split_at(dead.partition_point(|number| *number < values));
         Dead {
-            registers: registers.iter().map(|index| *index as Register).collect(),
-            slots: slots.iter().map(|index| self.slots[*index - self.body.values.len()]).collect(),
+            registers: registers.iter().map(|number| *number as Register).collect(),
+            slots: slots.iter().map(|number| self.slots[(*number - values) as usize]).collect(),
         }
     }
 
     fn write(&self, instructions: &[crate::ir::Instruction], set: &mut Set) {
         for instruction in instructions {
             if let Some(value) = instruction.result {
-                set[value.0 as usize] = true;
+                set.insert(value.0);
             }
             let mut touch = |place: &Place| match place.base {
-                Base::Slot(slot) => set[self.slot(slot.0)] = true,
+                Base::Slot(slot) => set.insert(self.slot(slot.0)),
                 Base::Object(_) => {}
             };
             written_place(&instruction.op, &mut touch);

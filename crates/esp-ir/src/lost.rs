@@ -4,6 +4,7 @@
 use crate::ir::{PoolId, SlotId, Terminator, Type, TypeId, Value};
 use crate::liveness::live_at_waits;
 use crate::matching::references;
+use crate::sets::Set;
 use crate::step::{Control, Machine, State};
 use crate::store::{Part, Space, Spot, View};
 
@@ -27,12 +28,13 @@ impl Machine<'_> {
             let waits = body.blocks.iter().filter(|block| matches!(block.terminator, Terminator::Wait(_)));
             let live = live_at_waits(body, &code.slots);
             debug_assert_eq!(waits.count(), live.len());
-            let of = |live: Vec<bool>| {
-                let values = (0..body.values.len() as u32).filter(|value| live[*value as usize]).filter_map(|value| {
+            let of = |live: Set| {
+                let first_slot = body.values.len() as u32;
+                let values = (0..first_slot).filter(|value| live.contains(*value)).filter_map(|value| {
                     let ty = body.values[Value(value).0 as usize].ty;
                     counted(ty).then_some((Holder::Register(value), ty))
                 });
-                let slots = (0..body.slots.len() as u32).filter(|slot| live[body.values.len() + *slot as usize]);
+                let slots = (0..body.slots.len() as u32).filter(|slot| live.contains(first_slot + *slot));
                 let slots = slots.filter_map(|slot| {
                     let ty = body.slots[SlotId(slot).0 as usize].ty;
                     counted(ty).then_some((Holder::Slot(code.slots[slot as usize].0), ty))

@@ -128,13 +128,13 @@ impl Scene<'_> {
     fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
         (0..self.state.instances.len() as u32)
             .filter(|other| {
-                let process = self.code.instances[*other as usize].0;
-                let (reads, writes) = self.code.uses[process.0 as usize][channel.0 as usize];
-                let fits = match direction {
-                    Direction::In => writes,
-                    Direction::Out => reads,
+                let wanted = match direction {
+                    Direction::In => Direction::Out,
+                    Direction::Out => Direction::In,
                 };
-                *other != instance && fits && self.state.instances[*other as usize].control != Control::Ended
+                *other != instance
+                    && self.code.uses(*other, channel, wanted)
+                    && self.state.instances[*other as usize].control != Control::Ended
             })
             .collect()
     }

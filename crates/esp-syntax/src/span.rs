@@ -47,7 +47,13 @@ pub struct SourceFile {
     /// The whole text.
     pub text: String,
     line_starts: Vec<u32>,
+    /// How many characters begin before each multiple of [`STRIDE`], so that a place in a line of a megabyte is found
+    /// without counting through it.
+    characters: Vec<u32>,
 }
+
+/// Bytes between two counts of characters.
+const STRIDE: usize = 1024;
 
 impl SourceFile {
     /// A file from its name and text.
@@ -55,17 +61,37 @@ impl SourceFile {
         let text = text.into();
         let line_starts =
             std::iter::once(0).chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        SourceFile { name: name.into(), line_starts: line_starts.collect(), text }
+        let mut before = 0;
+        let characters = text.as_bytes().chunks(STRIDE).map(|chunk| {
+            let here = before;
+            before += first_bytes(chunk);
+            here
+        });
+        let (line_starts, characters) = (line_starts.collect(), characters.collect());
+        SourceFile { name: name.into(), line_starts, characters, text }
     }
 
     /// Line and column of a byte offset; an offset past the end counts as the end.
     pub fn line_column(&self, offset: u32) -> LineColumn {
         let offset = offset.min(self.text.len() as u32);
         let line = self.line_starts.partition_point(|start| *start <= offset) - 1;
-        let start = self.line_starts[line] as usize;
-        let column = self.text.get(start..offset as usize).map_or(0, |text| text.chars().count());
-        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+        let column = self.characters_before(offset) - self.characters_before(self.line_starts[line]);
+        LineColumn { line: line as u32 + 1, column: column + 1 }
     }
+
+    /// How many characters begin before a byte offset.
+    fn characters_before(&self, offset: u32) -> u32 {
+        let offset = offset as usize;
+        // At the end of a text that fills its last stride there is no count; the one before it does.
+        let stride = (offset / STRIDE).min(self.characters.len().saturating_sub(1));
+        let counted = self.characters.get(stride).copied().unwrap_or(0);
+        counted + first_bytes(&self.text.as_bytes()[stride * STRIDE..offset])
+    }
+}
+
+/// How many characters begin in these bytes of a text: all bytes but the second and later ones of a character.
+fn first_bytes(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }
 
 /// Every file of one compilation, in the order they were first read.
@@ -98,5 +124,25 @@ impl SourceMap {
     /// Line and column at which a span starts.
     pub fn start(&self, span: Span) -> LineColumn {
         self.file(span.file).line_column(span.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LineColumn, STRIDE, SourceFile};
+
+    #[test]
+    fn columns_count_characters_also_far_into_a_line() {
+        for length in [0, 1, STRIDE - 1, STRIDE, STRIDE + 1, 3 * STRIDE] {
+            let line: String = "aé∀".chars().cycle().take(length).collect();
+            let text = format!("{line}\n{line}");
+            let file = SourceFile::new("a.esp", text.as_str());
+            let second = line.len() as u32 + 1;
+            for (place, (at, _)) in line.char_indices().chain([(line.len(), ' ')]).enumerate() {
+                let column = place as u32 + 1;
+                assert_eq!(file.line_column(at as u32), LineColumn { line: 1, column });
+                assert_eq!(file.line_column(second + at as u32), LineColumn { line: 2, column });
+            }
+        }
     }
 }

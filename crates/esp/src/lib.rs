@@ -144,6 +144,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let Checked { sources, diagnostics, program } = check(source, loader);
     let Some(program) = program else { return Compiled { sources, diagnostics, outputs: None } };
     let mut ir = verified(lower::lower(&program, &sources));
+    // Large programs take much memory in every form: one goes before the next comes.
+    drop(program);
     let mut attempts = Vec::new();
     match options.mode {
         Mode::Process => {}

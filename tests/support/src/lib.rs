@@ -1,10 +1,13 @@
 //! The two questions a test may ask of its surroundings: how much work is wanted, and is this tool on the machine.
-//! Every crate's tests ask them here, so that one environment variable means one thing. Knows no crate of the product.
+//! Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
+//! files, which several crates must bear. Knows no crate of the product.
 //!
 //! `QJ_TEST` says how much: `quick` (under two minutes in all), `full` (everything that guards a commit) or `soak`
 //! (hours; the proof before a release). Unset means `full`, except that a missing tool is then skipped, loudly, so that
 //! `cargo test -p CRATE` works on a bare machine. `cargo xtask test` always sets the variable.
 #![forbid(unsafe_code)]
+
+pub mod hostile;
 
 use std::env;
 use std::io::Write;

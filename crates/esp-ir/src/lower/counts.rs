@@ -15,7 +15,7 @@
 mod liveness;
 
 use super::Context;
-use super::builder::{Raw, RawBody, RawTerminator, RegionKind, Write, object};
+use super::builder::{Raw, RawBlock, RawBody, RawTerminator, RegionKind, Write, object};
 use crate::graph::Replacements;
 use crate::ir::{
     Base, Bind, Block, BlockId, Body, Branch, Edge, Instruction, Location, MemoryMode, Op, Operand, Operation, Passed,
@@ -25,7 +25,7 @@ use crate::visit::{edges_mut, op_values, place_type, terminator_values};
 use liveness::{Item, ItemSet, Liveness};
 
 /// Turns a raw body into one that says where counts begin, move and end.
-pub(super) fn place_counts(context: &mut Context<'_>, raw: RawBody) -> Body {
+pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
     let mode = context.program.memory;
     let liveness = Liveness::new(context, &raw);
     let mut blocks: Vec<Block> = Vec::with_capacity(raw.blocks.len());
@@ -37,33 +37,48 @@ pub(super) fn place_counts(context: &mut Context<'_>, raw: RawBody) -> Body {
             location: block.location,
         });
     }
-    let replacements = Replacements::new(raw.values.len());
+    // Regions first: what they move into a message does not end in the `then` block.
+    let (regions, others): (Vec<usize>, Vec<usize>) =
+        (0..raw.blocks.len()).partition(|index| raw.blocks[*index].region.is_some());
+    let values = std::mem::take(&mut raw.values);
     let mut placer = Placer {
         context,
         mode,
-        values: raw.values.clone(),
+        replacements: Replacements::new(values.len()),
+        raw_values: values.len(),
+        values,
         heads: vec![Vec::new(); raw.blocks.len()],
         consumed: vec![Vec::new(); raw.blocks.len()],
         freezes: Vec::new(),
         liveness,
-        raw: &raw,
+        only_faults: raw.blocks.iter().map(only_faults).collect(),
+        raw,
         blocks,
-        replacements,
     };
-    // Regions first: what they move into a message does not end in the `then` block.
-    let (regions, others): (Vec<usize>, Vec<usize>) =
-        (0..raw.blocks.len()).partition(|index| raw.blocks[*index].region.is_some());
     for index in regions.into_iter().chain(others) {
         placer.block(index);
     }
     placer.finish()
 }
 
-struct Placer<'a, 'c, 'p> {
+/// Whether nothing but a fault stands in a block.
+fn only_faults(block: &RawBlock) -> bool {
+    block.code.is_empty()
+        && match &block.terminator {
+            RawTerminator::Plain(Terminator::Fault(_)) => true,
+            RawTerminator::Plain(_) | RawTerminator::Thaw { .. } | RawTerminator::Open => false,
+        }
+}
+
+struct Placer<'a, 'p> {
     context: &'a mut Context<'p>,
     mode: MemoryMode,
     values: Vec<ValueData>,
-    raw: &'c RawBody,
+    /// How many of the values were there before.
+    raw_values: usize,
+    /// What is read, without its values; code moves out of it as its counts are placed.
+    raw: RawBody,
+    only_faults: Vec<bool>,
     liveness: Liveness,
     blocks: Vec<Block>,
     /// What ends at the head of each block.
@@ -90,11 +105,11 @@ enum Receiver {
     Holder(Option<Item>),
 }
 
-impl Placer<'_, '_, '_> {
+impl Placer<'_, '_> {
     fn block(&mut self, index: usize) {
+        let at_end = self.liveness.before_terminator(&self.raw, index);
+        let deaths = self.liveness.deaths(&self.raw, index, &at_end);
         let raw = &self.raw.blocks[index];
-        let at_end = self.liveness.before_terminator(self.raw, index);
-        let deaths = self.liveness.deaths(self.raw, index, &at_end);
         for parameter in &raw.parameters {
             if let Some(item) = self.liveness.value_item(*parameter)
                 && !deaths.live_at_start.contains(item)
@@ -104,7 +119,9 @@ impl Placer<'_, '_, '_> {
                 self.heads[index].push(release);
             }
         }
-        for (raw, dying) in raw.code.iter().zip(&deaths.after) {
+        let code = std::mem::take(&mut self.raw.blocks[index].code);
+        let dying = deaths.after.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        for (raw, dying) in code.into_iter().zip(dying) {
             self.instruction(index, raw, dying);
         }
         self.terminator(index, &at_end);
@@ -125,14 +142,14 @@ impl Placer<'_, '_, '_> {
         let Some(then) = data.then else { return false };
         let leaves = match receiver {
             Receiver::Message => true,
-            Receiver::Holder(Some(holder)) => self.liveness.is_passed(self.raw, region, holder),
+            Receiver::Holder(Some(holder)) => self.liveness.is_passed(&self.raw, region, holder),
             Receiver::Holder(None) => false,
         };
         leaves
             && data.kind == RegionKind::Payload
             && self.liveness.is_owned_in(item, None)
             && !self.liveness.live_in(then.0 as usize).contains(item)
-            && self.liveness.always_runs(self.raw, region, block)
+            && self.liveness.always_runs(&self.raw, region, block)
     }
 
     /// Decides on the last hand-on of an item, and remembers it if it takes place in a region.
@@ -170,25 +187,26 @@ impl Placer<'_, '_, '_> {
         }
     }
 
-    fn instruction(&mut self, block: usize, raw: &Raw, dying: &[Item]) {
+    fn instruction(&mut self, block: usize, raw: Raw, dying: &[Item]) {
         let mut moved = Vec::new();
         let location = match raw {
             Raw::Begin(_) => return,
             Raw::Freeze { result, from, location } => {
-                let item = self.liveness.value_item(*from);
-                let receiver = Receiver::Holder(self.liveness.value_item(*result));
+                let item = self.liveness.value_item(from);
+                let receiver = Receiver::Holder(self.liveness.value_item(result));
                 match item {
                     Some(item) if dying.contains(&item) && self.hand_on(item, block, receiver) == Handing::Moves => {
-                        self.freezes.push((*result, *from));
+                        self.freezes.push((result, from));
                         moved.push(item);
                     }
-                    Some(_) | None => self.copy_object(block, *result, *from, *location),
+                    Some(_) | None => self.copy_object(block, result, from, location),
                 }
-                *location
+                location
             }
             Raw::Plain(instruction, write) => {
-                self.plain(block, instruction, *write, dying, &mut moved);
-                instruction.location
+                let location = instruction.location;
+                self.plain(block, instruction, write, dying, &mut moved);
+                location
             }
         };
         for item in dying {
@@ -199,7 +217,7 @@ impl Placer<'_, '_, '_> {
         }
     }
 
-    fn plain(&mut self, block: usize, instruction: &Instruction, write: Write, dying: &[Item], moved: &mut Vec<Item>) {
+    fn plain(&mut self, block: usize, instruction: Instruction, write: Write, dying: &[Item], moved: &mut Vec<Item>) {
         let location = instruction.location;
         match &instruction.op {
             Op::Store(place, value) if self.context.boxed(self.values[value.0 as usize].ty).is_some() => {
@@ -217,7 +235,7 @@ impl Placer<'_, '_, '_> {
                         self.emit(block, Op::Release(Operand::Place(place.clone())), location);
                     }
                 }
-                self.blocks[block].instructions.push(instruction.clone());
+                self.blocks[block].instructions.push(instruction);
             }
             Op::Copy { to, from } if self.counted_place(from) => {
                 if self.holds_counts(to) {
@@ -234,17 +252,20 @@ impl Placer<'_, '_, '_> {
                         self.emit(block, Op::Release(Operand::Place(to.clone())), location);
                     }
                 }
-                self.blocks[block].instructions.push(instruction.clone());
+                self.blocks[block].instructions.push(instruction);
             }
             Op::Fill(place, _) => {
-                self.blocks[block].instructions.push(instruction.clone());
-                if self.holds_counts(place) && self.counted_place(place) {
-                    self.emit(block, Op::Retain(Operand::Place(place.clone())), location);
+                let counted = self.holds_counts(place) && self.counted_place(place);
+                let retain = counted.then(|| Op::Retain(Operand::Place(place.clone())));
+                self.blocks[block].instructions.push(instruction);
+                if let Some(retain) = retain {
+                    self.emit(block, retain, location);
                 }
             }
             Op::Load(_) => {
-                self.blocks[block].instructions.push(instruction.clone());
-                if let Some(item) = instruction.result.and_then(|result| self.liveness.value_item(result))
+                let result = instruction.result;
+                self.blocks[block].instructions.push(instruction);
+                if let Some(item) = result.and_then(|result| self.liveness.value_item(result))
                     && self.mode == MemoryMode::Automatic
                 {
                     if dying.contains(&item) {
@@ -283,7 +304,7 @@ impl Placer<'_, '_, '_> {
             | Op::FreeObjects(_)
             | Op::Retain(_)
             | Op::Release(_)
-            | Op::Mark(_) => self.blocks[block].instructions.push(instruction.clone()),
+            | Op::Mark(_) => self.blocks[block].instructions.push(instruction),
         }
     }
 
@@ -316,8 +337,9 @@ impl Placer<'_, '_, '_> {
         let terminator = match &self.raw.blocks[index].terminator {
             RawTerminator::Open => Terminator::End,
             RawTerminator::Thaw { value, moved, copied } => {
+                let (value, moved) = (*value, moved.clone());
                 let copied = Edge { to: *copied, arguments: Vec::new() };
-                let lives_on = self.liveness.value_item(*value).is_none_or(|item| {
+                let lives_on = self.liveness.value_item(value).is_none_or(|item| {
                     self.liveness.live_in(moved.to.0 as usize).contains(item)
                         || !self.may_move(item, index, Receiver::Holder(None))
                 });
@@ -325,9 +347,9 @@ impl Placer<'_, '_, '_> {
                     Terminator::Jump(self.edge(index, copied, at_end, location))
                 } else {
                     let unique = self.new_value(TypeTable::BOOL);
-                    let test = Instruction { result: Some(unique), op: Op::IsUnique(*value), location };
+                    let test = Instruction { result: Some(unique), op: Op::IsUnique(value), location };
                     self.blocks[index].instructions.push(test);
-                    let then = self.edge(index, moved.clone(), at_end, location);
+                    let then = self.edge(index, moved, at_end, location);
                     let otherwise = self.edge(index, copied, at_end, location);
                     Terminator::Branch { condition: unique, then, otherwise }
                 }
@@ -377,12 +399,7 @@ impl Placer<'_, '_, '_> {
                 }
             }
         }
-        let target_faults = self.raw.blocks[target].code.is_empty()
-            && match &self.raw.blocks[target].terminator {
-                RawTerminator::Plain(Terminator::Fault(_)) => true,
-                RawTerminator::Plain(_) | RawTerminator::Thaw { .. } | RawTerminator::Open => false,
-            };
-        if !target_faults {
+        if !self.only_faults[target] {
             for item in at_end.iter() {
                 if !live.contains(item) && self.owns(item, from) {
                     code.push(self.release(self.liveness.operand(item), location));
@@ -506,13 +523,15 @@ impl Placer<'_, '_, '_> {
 
     fn finish(mut self) -> Body {
         for (block, head) in self.blocks.iter_mut().zip(&mut self.heads) {
-            head.append(&mut block.instructions);
-            block.instructions = std::mem::take(head);
+            if !head.is_empty() {
+                head.append(&mut block.instructions);
+                block.instructions = std::mem::take(head);
+            }
         }
         for (result, from) in std::mem::take(&mut self.freezes) {
             self.replacements.replace(result, from);
         }
-        let known = self.raw.values.len() as u32;
+        let known = self.raw_values as u32;
         let mut replace = |value: &mut Value| {
             if value.0 < known {
                 *value = self.replacements.find(*value);
@@ -522,7 +541,7 @@ impl Placer<'_, '_, '_> {
             block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut replace));
             terminator_values(&mut block.terminator, &mut replace);
         }
-        Body { values: self.values, slots: self.raw.slots.clone(), blocks: self.blocks }
+        Body { values: self.values, slots: self.raw.slots, blocks: self.blocks }
     }
 }
 

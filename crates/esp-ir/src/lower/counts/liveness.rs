@@ -6,6 +6,7 @@ use super::super::builder::{Raw, RawBody, RawTerminator, RegionKind};
 use super::super::tidy::raw_successors;
 use super::{bound_slots, is_boxed};
 use crate::ir::{Base, Op, Operand, Operation, Place, SlotId, Terminator, Value};
+use crate::sets::Set;
 use crate::visit::{op_slots, op_values, place_type, terminator_slots, terminator_values};
 
 /// A holder of counts.
@@ -13,43 +14,28 @@ use crate::visit::{op_slots, op_values, place_type, terminator_slots, terminator
 pub(super) struct Item(u32);
 
 /// A set of holders.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct ItemSet {
-    words: Vec<u64>,
-}
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct ItemSet(Set);
 
 impl ItemSet {
     pub(super) fn contains(&self, item: Item) -> bool {
-        self.words.get(item.0 as usize / 64).is_some_and(|word| word >> (item.0 % 64) & 1 == 1)
+        self.0.contains(item.0)
     }
 
     pub(super) fn insert(&mut self, item: Item) {
-        let index = item.0 as usize / 64;
-        if self.words.len() <= index {
-            self.words.resize(index + 1, 0);
-        }
-        self.words[index] |= 1 << (item.0 % 64);
+        self.0.insert(item.0);
     }
 
     fn remove(&mut self, item: Item) {
-        if let Some(word) = self.words.get_mut(item.0 as usize / 64) {
-            *word &= !(1 << (item.0 % 64));
-        }
+        self.0.remove(item.0);
     }
 
     fn add_all(&mut self, other: &ItemSet) {
-        if self.words.len() < other.words.len() {
-            self.words.resize(other.words.len(), 0);
-        }
-        for (word, other) in self.words.iter_mut().zip(&other.words) {
-            *word |= other;
-        }
+        self.0.add_all(&other.0);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Item> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, word)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| Item(index as u32 * 64 + bit))
-        })
+    pub(super) fn iter(&self) -> impl Iterator<Item = Item> {
+        self.0.numbers().into_iter().map(Item)
     }
 }
 
@@ -61,7 +47,8 @@ enum Holder {
 
 /// The last uses in one block.
 pub(super) struct Deaths {
-    /// Per instruction, what is not used after it: last uses, and results that no one uses.
+    /// Per instruction, what is not used after it: last uses, and results that no one uses. Empty if there are no
+    /// holders.
     pub(super) after: Vec<Vec<Item>>,
     /// What is live before the first instruction.
     pub(super) live_at_start: ItemSet,
@@ -102,7 +89,6 @@ impl Liveness {
             liveness.find_uses(raw);
             liveness.solve(raw);
         } else {
-            liveness.uses = raw.blocks.iter().map(|block| vec![Vec::new(); block.code.len()]).collect();
             liveness.terminator_uses = vec![Vec::new(); raw.blocks.len()];
         }
         liveness
@@ -349,10 +335,10 @@ impl Liveness {
     pub(super) fn deaths(&self, raw: &RawBody, block: usize, at_end: &ItemSet) -> Deaths {
         let code = &raw.blocks[block].code;
         let mut live = at_end.clone();
-        let mut after = vec![Vec::new(); code.len()];
         if self.holders.is_empty() {
-            return Deaths { after, live_at_start: live };
+            return Deaths { after: Vec::new(), live_at_start: live };
         }
+        let mut after = vec![Vec::new(); code.len()];
         for (position, raw) in code.iter().enumerate().rev() {
             let begins = match raw {
                 Raw::Begin(slot) => self.slot_item(*slot),

@@ -2,8 +2,10 @@
 //! the end. `%N` in the filling is a name of its own in every repetition. Knows nothing of what is measured.
 
 /// A file of one construct.
-pub(crate) struct Pattern {
-    pub(crate) name: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    /// What messages call it.
+    pub name: &'static str,
     before: &'static str,
     each: &'static str,
     after: &'static str,
@@ -14,11 +16,11 @@ const fn p(name: &'static str, before: &'static str, each: &'static str, after: 
 }
 
 /// The patterns that come closest to a limit, for a quick run.
-pub(crate) const CLOSEST: &[&str] = &["labels", "empty blocks", "variables twice", "not UTF-8", "names"];
+pub const CLOSEST: &[&str] = &["labels", "empty blocks", "variables twice", "not UTF-8", "names"];
 
 /// All of them, those of one kind together.
 #[rustfmt::skip]
-pub(crate) const PATTERNS: &[Pattern] = &[
+pub const PATTERNS: &[Pattern] = &[
     // Text that is no program.
     p("blanks", "", " ", ""),
     p("line breaks", "", "\n", ""),
@@ -225,7 +227,7 @@ pub(crate) const PATTERNS: &[Pattern] = &[
 
 impl Pattern {
     /// A file of at least `length` bytes.
-    pub(crate) fn text(&self, length: usize) -> Vec<u8> {
+    pub fn text(&self, length: usize) -> Vec<u8> {
         let mut text = String::with_capacity(length + 200);
         text.push_str(self.before);
         let mut number = 0;

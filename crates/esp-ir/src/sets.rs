@@ -1,0 +1,295 @@
+//! Sets of small numbers of which a body needs one per block. Copies share what they have in common, so that thousands
+//! of sets that differ in a few numbers take the memory of those differences. Knows nothing of what the numbers mean.
+//!
+//! ```text
+//!   height 2          inner [8]                 a node without numbers is absent, so that
+//!                    /    |                     equal sets have equal trees
+//!   height 1    inner   inner
+//!                 |      |  \
+//!   height 0    leaf   leaf leaf                64 numbers each, a bit per number
+//! ```
+
+use std::rc::Rc;
+
+const WAYS_LOG: u32 = 3;
+const WAYS: usize = 1 << WAYS_LOG;
+const LEAF_LOG: u32 = 6;
+
+/// A set of numbers. A copy costs nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Set {
+    root: Tree,
+    height: u32,
+}
+
+type Tree = Option<Rc<Node>>;
+
+#[derive(Clone, PartialEq, Eq)]
+enum Node {
+    Leaf(u64),
+    Inner([Tree; WAYS]),
+}
+
+/// Which child of an inner node at this height holds the number.
+fn way(number: u32, height: u32) -> usize {
+    (number >> (LEAF_LOG + (height - 1) * WAYS_LOG)) as usize % WAYS
+}
+
+/// The bit of a number in its leaf.
+fn bit(number: u32) -> u64 {
+    1 << (number % (1 << LEAF_LOG))
+}
+
+/// Whether a tree of this height has a place for the number.
+fn has_place(number: u32, height: u32) -> bool {
+    let bits = LEAF_LOG + height * WAYS_LOG;
+    bits >= u32::BITS || number >> bits == 0
+}
+
+impl Set {
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        if !has_place(number, self.height) {
+            return false;
+        }
+        let mut tree = &self.root;
+        let mut height = self.height;
+        loop {
+            match tree.as_deref() {
+                None => return false,
+                Some(Node::Leaf(bits)) => return bits & bit(number) != 0,
+                Some(Node::Inner(children)) => {
+                    tree = &children[way(number, height)];
+                    height -= 1;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn insert(&mut self, number: u32) {
+        while !has_place(number, self.height) {
+            self.raise();
+        }
+        // What is there already must not be copied.
+        if !self.contains(number) {
+            insert(&mut self.root, number, self.height);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) {
+        if self.contains(number) {
+            remove(&mut self.root, number, self.height);
+        }
+    }
+
+    /// Adds every number of another set.
+    pub(crate) fn add_all(&mut self, other: &Set) {
+        if self.root.is_none() {
+            *self = other.clone();
+            return;
+        }
+        let mut other = other.clone();
+        self.level_with(&mut other);
+        self.root = union(&self.root, &other.root);
+    }
+
+    /// The numbers that are not in another set.
+    pub(crate) fn without(&self, other: &Set) -> Set {
+        let (mut set, mut other) = (self.clone(), other.clone());
+        set.level_with(&mut other);
+        Set { root: difference(&set.root, &other.root), height: set.height }
+    }
+
+    /// The numbers in order.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        collect(&self.root, self.height, 0, &mut numbers);
+        numbers
+    }
+
+    fn raise(&mut self) {
+        if let Some(root) = self.root.take() {
+            let mut children: [Tree; WAYS] = Default::default();
+            children[0] = Some(root);
+            self.root = Some(Rc::new(Node::Inner(children)));
+        }
+        self.height += 1;
+    }
+
+    fn level_with(&mut self, other: &mut Set) {
+        while self.height < other.height {
+            self.raise();
+        }
+        while other.height < self.height {
+            other.raise();
+        }
+    }
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Set) -> bool {
+        let (mut one, mut other) = (self.clone(), other.clone());
+        one.level_with(&mut other);
+        // The standard library compares addresses first where the content is `Eq`.
+        one.root == other.root
+    }
+}
+
+fn insert(tree: &mut Tree, number: u32, height: u32) {
+    let empty = || Rc::new(if height == 0 { Node::Leaf(0) } else { Node::Inner(Default::default()) });
+    match Rc::make_mut(tree.get_or_insert_with(empty)) {
+        Node::Leaf(bits) => *bits |= bit(number),
+        Node::Inner(children) => insert(&mut children[way(number, height)], number, height - 1),
+    }
+}
+
+fn remove(tree: &mut Tree, number: u32, height: u32) {
+    let Some(node) = tree else { return };
+    let is_empty = match Rc::make_mut(node) {
+        Node::Leaf(bits) => {
+            *bits &= !bit(number);
+            *bits == 0
+        }
+        Node::Inner(children) => {
+            remove(&mut children[way(number, height)], number, height - 1);
+            children.iter().all(Option::is_none)
+        }
+    };
+    if is_empty {
+        *tree = None;
+    }
+}
+
+fn is_same(one: &Tree, other: &Tree) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+fn union(one: &Tree, other: &Tree) -> Tree {
+    if is_same(one, other) {
+        return one.clone();
+    }
+    let (Some(a), Some(b)) = (one, other) else { return one.clone().or_else(|| other.clone()) };
+    match (&**a, &**b) {
+        (Node::Leaf(left), Node::Leaf(right)) => match left | right {
+            both if both == *left => one.clone(),
+            both if both == *right => other.clone(),
+            both => Some(Rc::new(Node::Leaf(both))),
+        },
+        (Node::Inner(left), Node::Inner(right)) => {
+            let children: [Tree; WAYS] = std::array::from_fn(|way| union(&left[way], &right[way]));
+            if children.iter().zip(left).all(|(new, old)| is_same(new, old)) {
+                one.clone()
+            } else if children.iter().zip(right).all(|(new, old)| is_same(new, old)) {
+                other.clone()
+            } else {
+                Some(Rc::new(Node::Inner(children)))
+            }
+        }
+        (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => {
+            unreachable!("the trees are of one height")
+        }
+    }
+}
+
+fn difference(one: &Tree, other: &Tree) -> Tree {
+    if is_same(one, other) {
+        return None;
+    }
+    let (Some(a), Some(b)) = (one, other) else { return one.clone() };
+    match (&**a, &**b) {
+        (Node::Leaf(left), Node::Leaf(right)) => match left & !right {
+            0 => None,
+            rest if rest == *left => one.clone(),
+            rest => Some(Rc::new(Node::Leaf(rest))),
+        },
+        (Node::Inner(left), Node::Inner(right)) => {
+            let children: [Tree; WAYS] = std::array::from_fn(|way| difference(&left[way], &right[way]));
+            if children.iter().all(Option::is_none) {
+                None
+            } else if children.iter().zip(left).all(|(new, old)| is_same(new, old)) {
+                one.clone()
+            } else {
+                Some(Rc::new(Node::Inner(children)))
+            }
+        }
+        (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => {
+            unreachable!("the trees are of one height")
+        }
+    }
+}
+
+fn collect(tree: &Tree, height: u32, first: u32, numbers: &mut Vec<u32>) {
+    match tree.as_deref() {
+        None => {}
+        Some(Node::Leaf(bits)) => {
+            let mut rest = *bits;
+            while rest != 0 {
+                numbers.push(first + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        }
+        Some(Node::Inner(children)) => {
+            for (way, child) in (0..).zip(children) {
+                let step = way << (LEAF_LOG + (height - 1) * WAYS_LOG);
+                collect(child, height - 1, first + step, numbers);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Set;
+    use std::collections::BTreeSet;
+
+    fn set(numbers: &[u32]) -> Set {
+        let mut set = Set::default();
+        numbers.iter().for_each(|number| set.insert(*number));
+        set
+    }
+
+    /// Small numbers, and some on either side of what a tree of each height holds.
+    fn numbers(seed: u64) -> Vec<u32> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as u32
+        };
+        let count = next() % 40;
+        (0..count).map(|_| next() % [3, 64, 66, 512, 600, 5000, u32::MAX][next() as usize % 7]).collect()
+    }
+
+    #[test]
+    fn sets_do_what_the_standard_ones_do() {
+        for seed in 0..2000 {
+            let (one, other) = (numbers(seed), numbers(seed + 10_000));
+            let (a, b) = (set(&one), set(&other));
+            let model = |numbers: &[u32]| numbers.iter().copied().collect::<BTreeSet<u32>>();
+            let (x, y) = (model(&one), model(&other));
+            assert_eq!(a.numbers(), x.iter().copied().collect::<Vec<_>>());
+            let mut both = a.clone();
+            both.add_all(&b);
+            assert_eq!(both.numbers(), x.union(&y).copied().collect::<Vec<_>>());
+            assert_eq!(a.without(&b).numbers(), x.difference(&y).copied().collect::<Vec<_>>());
+            assert_eq!(a == b, x == y);
+            assert!(a == set(&one.iter().rev().copied().collect::<Vec<_>>()), "equal whatever the order");
+            let mut less = both.clone();
+            other.iter().for_each(|number| less.remove(*number));
+            assert!(less == a.without(&b), "what was added can be removed");
+            assert!(other.iter().all(|number| both.contains(*number) && !less.contains(*number)));
+        }
+    }
+
+    #[test]
+    fn the_largest_number_has_a_place() {
+        let mut set = set(&[u32::MAX]);
+        assert_eq!(set.numbers(), [u32::MAX]);
+        set.remove(u32::MAX);
+        assert!(set == Set::default());
+    }
+}
