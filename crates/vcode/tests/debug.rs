@@ -9,6 +9,7 @@ use quaject_vcode::{Argument, Asm, Class, Core, Kind, Memory, Native, Param, Tar
 
 /// Called by generated code with more arguments than there are registers for them.
 #[inline(never)]
+// SAFETY: nothing else in this program has the name.
 #[unsafe(no_mangle)]
 extern "C" fn called_by_generated_code(a: i64, b: i64, _: i64, _: i64, _: i64, _: i64, _: i64, last: i64) -> i64 {
     std::hint::black_box(a + b + last)
@@ -16,6 +17,7 @@ extern "C" fn called_by_generated_code(a: i64, b: i64, _: i64, _: i64, _: i64, _
 
 /// Called when GDB has been told of the code: only then it can be broken at by name.
 #[inline(never)]
+// SAFETY: nothing else in this program has the name.
 #[unsafe(no_mangle)]
 extern "C" fn generated_code_is_known() {
     std::hint::black_box(());
@@ -82,7 +84,6 @@ fn generate() -> Generated {
 
 /// What GDB runs.
 #[test]
-#[ignore = "run by the test below, under GDB"]
 fn debugged_process() {
     let generated = generate();
     let registered = gdb::register(&generated.described());
@@ -126,7 +127,7 @@ fn gdb_breaks_steps_and_shows_the_stack() {
     let output = gdb
         .arg("--args")
         .arg(program)
-        .args(["--exact", "debugged_process", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "debugged_process", "--nocapture", "--test-threads=1"])
         .output()
         .expect("gdb starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

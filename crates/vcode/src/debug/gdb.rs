@@ -40,12 +40,14 @@ const REGISTER: u32 = 1;
 const UNREGISTER: u32 = 2;
 
 #[doc(hidden)]
+// SAFETY: GDB looks for this name; one crate of a program defines it, by its feature.
 #[unsafe(no_mangle)]
 pub static mut __jit_debug_descriptor: Descriptor =
     Descriptor { version: 1, action: NOTHING, relevant: null_mut(), first: null_mut() };
 
 #[doc(hidden)]
 #[inline(never)]
+// SAFETY: GDB looks for this name; one crate of a program defines it, by its feature.
 #[unsafe(no_mangle)]
 pub extern "C" fn __jit_debug_register_code() {
     // GDB stops here; the call must not be optimised away.

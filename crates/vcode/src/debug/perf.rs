@@ -1,7 +1,7 @@
 //! What `perf` reads of code made at run time: the map of symbols, and jitdump files with bytes and lines.
 //!
 //! ```text
-//! perf record ./program                        /tmp/perf-PID.map is enough for names
+//! perf record ./program                        the map is enough for names
 //! perf record -k mono ./program; perf inject --jit -i perf.data -o perf.jit; perf annotate -i perf.jit
 //! ```
 
