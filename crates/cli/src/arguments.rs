@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use quaject_esp_run::{Binding, Time};
+use quaject_esp_run::{Binding, Memory, Time};
 use std::path::PathBuf;
 
 /// Checks, runs and compiles programs in ESP, the language of processes and
@@ -14,9 +14,14 @@ use std::path::PathBuf;
     max_term_width = 100,
     propagate_version = true,
     disable_help_subcommand = true,
-    after_help = "Exit status: 0 done, 1 the program is wrong, 2 wrong usage, 3 a fault while running,\n\
-                  4 `qj verify` ended at a limit;\n\
-                  `exit(e)` in a program ends `qj run` with status e.\n\n\
+    after_help = "Exit status:\n  \
+                  0  done\n  \
+                  1  the program is wrong, or a file cannot be read or written\n  \
+                  2  wrong usage: the command line asks for what there is not\n  \
+                  3  a fault while running\n  \
+                  4  `qj verify` ended at a limit\n\
+                  `exit(e)` in a program ends `qj run` with status e. Interrupted (SIGINT, SIGTERM),\n\
+                  qj writes its output and dies of the signal: a shell sees 130 or 143.\n\n\
                   Try:\n  \
                   qj init hello && cd hello && qj run hello.esp\n  \
                   qj COMMAND --help            each command's help ends with examples"
@@ -153,6 +158,9 @@ pub(crate) struct RunOptions {
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,
+    /// How much memory the program's data may take; a run that needs more does not begin
+    #[arg(long, value_name = "BYTES", default_value = "32M")]
+    pub(crate) memory: Memory,
     /// `virtual`: do not wait for time to pass, jump to the next deadline
     #[arg(long, value_name = "CLOCK", default_value = "real")]
     pub(crate) clock: ClockChoice,

@@ -1,7 +1,7 @@
 //! What `qj` prints and with which status it ends. Knows no command.
 
 use crate::arguments::{ColorChoice, MessageForm};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::{Blame, Trouble};
 use quaject_esp_syntax::diagnostics::render::{self, Color};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::span::SourceMap;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub(crate) enum Status {
     /// Everything was done.
     Done,
-    /// The program is wrong.
+    /// The program, or a file it needs, is wrong.
     Wrong,
     /// The command line is wrong.
     Usage,
@@ -51,14 +51,13 @@ impl Stop {
         Stop { status, trouble: None }
     }
 
-    /// The program, or a file it is made of, is wrong.
-    pub(crate) fn wrong(trouble: Trouble) -> Stop {
-        Stop { status: Status::Wrong, trouble: Some(trouble) }
-    }
-
-    /// The command line is wrong.
-    pub(crate) fn usage(trouble: Trouble) -> Stop {
-        Stop { status: Status::Usage, trouble: Some(trouble) }
+    /// Something is in the way: a file or program, or the command line.
+    pub(crate) fn at(trouble: Trouble) -> Stop {
+        let status = match trouble.blame {
+            Blame::Files => Status::Wrong,
+            Blame::Command => Status::Usage,
+        };
+        Stop { status, trouble: Some(trouble) }
     }
 }
 
@@ -161,6 +160,6 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Stop> {
     match output.write_all(bytes).and_then(|()| output.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Stop::silent(Status::Done)),
-        Err(error) => Err(Stop::wrong(Trouble::file("write", "standard output", &error))),
+        Err(error) => Err(Stop::at(Trouble::file("write", "standard output", &error))),
     }
 }

@@ -94,6 +94,62 @@ help: `qj explain` lists all codes
 "#]]);
 }
 
+/// 1 where a file is missing, a folder, or not to be written, in every command; 2 where the command line is wrong.
+#[test]
+fn a_file_that_cannot_be_had_ends_every_command_with_1() {
+    let folder =
+        Folder::with(&[("a.esp", RIGHT), ("in.esp", "channel c: int external out;\nprocess p { in(c, _); }\n")]);
+    std::fs::create_dir(folder.path("d")).expect("a folder can be made");
+    for command in ["check", "run", "fmt", "graph", "replay", "build --emit ir", "build --emit c", "test"] {
+        folder.qj(&format!("{command} none")).assert().code(1).stderr_eq(str![[r#"
+error: cannot read `none`: no such file or directory
+...
+"#]]);
+    }
+    for command in ["check", "run", "fmt", "graph", "replay", "build --emit ir"] {
+        folder
+            .qj(&format!("{command} d"))
+            .assert()
+            .code(1)
+            .stderr_eq("error: cannot read `d`: it is a directory\n...\n");
+    }
+    for (arguments, complaint) in [
+        ("check a.esp --fast-paths none", "cannot read `none`: no such file or directory"),
+        ("run a.esp --extern none", "cannot read `none`: no such file or directory"),
+        ("run a.esp --extern d", "cannot read `d`: it is a directory"),
+        ("run in.esp --bind c=text:none", "cannot read `none`: no such file or directory"),
+        ("run in.esp --bind c=bytes:d", "cannot read `d`: it is a directory"),
+        ("run in.esp --bind c=text:none --engine c", "cannot read `none`: no such file or directory"),
+        ("run a.esp --bind c=text:none/out", "cannot write `none/out`: no such file or directory"),
+        ("run a.esp --bind c=text:d", "cannot write `d`: it is a directory"),
+        ("run a.esp --record none/x", "cannot write `none/x`: no such file or directory"),
+        ("graph a.esp -o d", "cannot write `d`: it is a directory"),
+        ("build a.esp --emit ir -o none/x", "cannot write `none/x`: no such file or directory"),
+    ] {
+        folder.qj(arguments).assert().code(1).stderr_eq(format!("error: {complaint}\n...\n"));
+    }
+    for arguments in [
+        "run a.esp --bind c",
+        "run a.esp --bind none=text:-",
+        "run a.esp --bind c=tap:0",
+        "run a.esp --memory much",
+        "run a.esp --engine c --seed 1",
+        "run a.esp --engine none",
+        "build a.esp --emit none",
+        "test a.esp",
+        "test d",
+    ] {
+        folder.qj(arguments).assert().code(2).stdout_eq("").stderr_eq("error: [..]\n...\n");
+    }
+}
+
+#[test]
+fn a_program_that_names_a_driver_there_is_not_is_wrong() {
+    let folder = Folder::with(&[("a.esp", "channel c: int external in = \"x\";\nprocess p { out(c, 1); }\n")]);
+    folder.qj("run a.esp").assert().code(1).stderr_eq("error: channel `c`: there is no driver `x`\n...\n");
+    folder.qj("run a.esp --bind c=text:-").assert().success().stdout_eq("1\n");
+}
+
 #[test]
 fn explain_tells_about_each_code_it_lists() {
     let folder = Folder::with(&[]);
@@ -129,7 +185,7 @@ fn graph_draws_every_process_and_channel() {
         assert!(picture.contains(word), "{word} is missing in {picture}");
     }
     folder.qj("graph a.esp").assert().success().stdout_eq(picture);
-    folder.qj("graph a.esp -o none/a.svg").assert().code(2).stderr_eq(str![[r#"
+    folder.qj("graph a.esp -o none/a.svg").assert().code(1).stderr_eq(str![[r#"
 error: cannot write `none/a.svg`: no such file or directory
 
 "#]]);

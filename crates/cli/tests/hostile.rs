@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quaject_test_support::Effort;
+use quaject_test_support::hostile::{CLOSEST, PATTERNS};
 use wait4::Wait4;
 
 /// Seconds after which a run counts as hanging.
@@ -18,12 +20,25 @@ struct End {
     complaint: String,
 }
 
+/// Tests take turns: the system counts the memory of whoever starts a process as the process's own until it begins, so
+/// that other tests' inputs would be counted.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `qj` with standard input closed and its output thrown away.
 fn qj(arguments: &[&str], file: &Path) -> End {
+    qj_within(PATIENCE, arguments, file)
+}
+
+/// Likewise, for so many seconds at most.
+fn qj_within(seconds: &str, arguments: &[&str], file: &Path) -> End {
     let complaints = tempfile::tempfile().expect("the machine has room for a file");
     let writer = complaints.try_clone().expect("a file can be shared");
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE).arg(env!("CARGO_BIN_EXE_qj")).args(arguments).arg(file);
+    command.arg(seconds).arg(env!("CARGO_BIN_EXE_qj")).args(arguments).arg(file);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).spawn().expect("timeout starts");
     let used = child.wait4().expect("the child can be waited for");
     End { status: used.status.code(), peak_bytes: used.rusage.maxrss, complaint: text_of(complaints) }
@@ -39,9 +54,13 @@ fn text_of(mut file: fs::File) -> String {
 }
 
 fn assert_bears(name: &str, command: &str, end: &End, input_bytes: usize) {
-    let End { status, peak_bytes, complaint } = end;
+    let End { status, complaint, peak_bytes: _ } = end;
     assert!(matches!(status, Some(0 | 1)), "{name}: `qj {command}` ended with {status:?}\n{complaint}");
     assert!(!complaint.contains("panicked"), "{name}: `qj {command}` panics\n{complaint}");
+    assert_peak(name, command, end, input_bytes);
+}
+
+fn assert_peak(name: &str, command: &str, End { peak_bytes, .. }: &End, input_bytes: usize) {
     let allowed = 100 * input_bytes as u64 + 50_000_000;
     assert!(*peak_bytes <= allowed, "{name}: `qj {command}` takes {peak_bytes} bytes; {allowed} are allowed");
 }
@@ -70,54 +89,64 @@ fn repeated(before: &str, part: &str, times: usize, after: &str) -> Vec<u8> {
     [before, &part.repeat(times), after].concat().into_bytes()
 }
 
+fn in_process(part: &str) -> Vec<u8> {
+    repeated("process p { ", part, DEEP, "")
+}
+
+/// Makes an input.
+type Make = fn() -> Vec<u8>;
+
+const DEEP: usize = 100_000;
+
 /// Inputs made to break something, each with its name.
-fn hostile() -> Vec<(&'static str, Vec<u8>)> {
-    const DEEP: usize = 100_000;
-    let in_process = |part: &str| repeated("process p { ", part, DEEP, "");
-    let mut inputs = vec![
-        ("empty", vec![]),
-        ("zeros", vec![0; 1000]),
-        ("every byte", (0..=255).cycle().take(10_000).collect()),
-        ("invalid utf8", b"process p { var \xff\xfe = \"\xc3\x28\"; }".to_vec()),
-        ("byte order mark", b"\xef\xbb\xbfchannel c(int);".to_vec()),
-        ("carriage returns", b"channel c(int);\r\nprocess p { in(c, $n); }\r".to_vec()),
-        ("open string", repeated("const A = \"", "x", 1_000_000, "")),
-        ("open comment", repeated("/*", "* /", 300_000, "")),
-        ("open character", b"const A = '".to_vec()),
-        ("long name", repeated("const ", "a", 1_000_000, " = 1;")),
-        ("long number", repeated("const A = ", "9", 1_000_000, ";")),
-        ("long hex number", repeated("const A = 0x", "f", 1_000_000, ";")),
-        ("deep parentheses", repeated("const A = ", "(", DEEP, "")),
-        ("closed parentheses", [repeated("const A = ", "(", DEEP, "1"), repeated("", ")", DEEP, ";")].concat()),
-        ("deep negation", repeated("const A = ", "-", DEEP, "1;")),
-        ("deep conditional", repeated("const A = ", "1 ? 1 : ", DEEP, "1;")),
-        ("long sum", repeated("const A = 1", " + 1", DEEP, ";")),
-        ("deep tags", repeated("const A = ", "t |> ", DEEP, "1;")),
-        ("deep blocks", in_process("{")),
-        ("deep ifs", in_process("if (1) ")),
-        ("deep elses", in_process("if (1) yield; else ")),
-        ("deep whiles", in_process("while { ")),
-        ("deep alts", in_process("alt { in(c) { ")),
-        ("deep matches", in_process("match 1 { _ => ")),
-        ("deep patterns", in_process("in(c, { ")),
-        ("deep array type", repeated("type t = ", "array[2] of ", DEEP, "int;")),
-        ("deep record type", repeated("type t = ", "record { a: ", DEEP, "")),
-        ("deep fast path", repeated("fastpath f { process p { statement c; start c; follows ", "(", DEEP, "")),
-        ("many channels", (0..20_000).flat_map(|n| format!("channel c{n}(int);\n").into_bytes()).collect()),
-        ("many errors", repeated("", "process { in(; } }\n", 20_000, "")),
-        ("a name many times", repeated("", "channel c(int);\n", 20_000, "")),
-        ("type of itself", b"type a = record { b: b }; type b = array[2] of a; channel c: a;".to_vec()),
-        ("huge array", b"process p { var a: #array of u64 = #[0; 4000000000]; a[1] = 1; }".to_vec()),
-        ("huge bytes", b"channel c: bytes[<=4000000000] external out; process p { in(c, $b); }".to_vec()),
-        ("huge array of arrays", b"type a = array[65536] of array[65536] of u64; channel c: a external out;".to_vec()),
-        ("many replicas", b"channel c(int) external out; process p[4000000000] { }".to_vec()),
-        ("huge pool", b"type a = array[1000] of int; pool a 4000000000; process p { }".to_vec()),
-        ("huge constant", b"const A = 1 << 4000000000; const B = 9223372036854775807 * 9223372036854775807;".to_vec()),
-        ("divided constant", b"const A = 1 / 0; const B = -9223372036854775808 / -1;".to_vec()),
-        ("many witnesses", many_witnesses()),
-    ];
-    inputs.push(("doubling types", doubling_types()));
-    inputs
+fn hostile() -> Vec<(&'static str, Make)> {
+    vec![
+        ("empty", Vec::new),
+        ("zeros", || vec![0; 1000]),
+        ("every byte", || (0..=255).cycle().take(10_000).collect()),
+        ("invalid utf8", || b"process p { var \xff\xfe = \"\xc3\x28\"; }".to_vec()),
+        ("byte order mark", || b"\xef\xbb\xbfchannel c(int);".to_vec()),
+        ("carriage returns", || b"channel c(int);\r\nprocess p { in(c, $n); }\r".to_vec()),
+        ("open string", || repeated("const A = \"", "x", 1_000_000, "")),
+        ("open comment", || repeated("/*", "* /", 300_000, "")),
+        ("open character", || b"const A = '".to_vec()),
+        ("long name", || repeated("const ", "a", 1_000_000, " = 1;")),
+        ("long number", || repeated("const A = ", "9", 1_000_000, ";")),
+        ("long hex number", || repeated("const A = 0x", "f", 1_000_000, ";")),
+        ("deep parentheses", || repeated("const A = ", "(", DEEP, "")),
+        ("closed parentheses", || [repeated("const A = ", "(", DEEP, "1"), repeated("", ")", DEEP, ";")].concat()),
+        ("deep negation", || repeated("const A = ", "-", DEEP, "1;")),
+        ("deep conditional", || repeated("const A = ", "1 ? 1 : ", DEEP, "1;")),
+        ("long sum", || repeated("const A = 1", " + 1", DEEP, ";")),
+        ("deep tags", || repeated("const A = ", "t |> ", DEEP, "1;")),
+        ("deep blocks", || in_process("{")),
+        ("deep ifs", || in_process("if (1) ")),
+        ("deep elses", || in_process("if (1) yield; else ")),
+        ("deep whiles", || in_process("while { ")),
+        ("deep alts", || in_process("alt { in(c) { ")),
+        ("deep matches", || in_process("match 1 { _ => ")),
+        ("deep patterns", || in_process("in(c, { ")),
+        ("deep array type", || repeated("type t = ", "array[2] of ", DEEP, "int;")),
+        ("deep record type", || repeated("type t = ", "record { a: ", DEEP, "")),
+        ("deep fast path", || repeated("fastpath f { process p { statement c; start c; follows ", "(", DEEP, "")),
+        ("many channels", || (0..20_000).flat_map(|n| format!("channel c{n}(int);\n").into_bytes()).collect()),
+        ("many errors", || repeated("", "process { in(; } }\n", 20_000, "")),
+        ("a name many times", || repeated("", "channel c(int);\n", 20_000, "")),
+        ("type of itself", || b"type a = record { b: b }; type b = array[2] of a; channel c: a;".to_vec()),
+        ("huge array", || b"process p { var a: #array of u64 = #[0; 4000000000]; a[1] = 1; }".to_vec()),
+        ("huge bytes", || b"channel c: bytes[<=4000000000] external out; process p { in(c, $b); }".to_vec()),
+        ("huge array of arrays", || {
+            b"type a = array[65536] of array[65536] of u64; channel c: a external out;".to_vec()
+        }),
+        ("many replicas", || b"channel c(int) external out; process p[4000000000] { }".to_vec()),
+        ("huge pool", || b"type a = array[1000] of int; pool a 4000000000; process p { }".to_vec()),
+        ("huge constant", || {
+            b"const A = 1 << 4000000000; const B = 9223372036854775807 * 9223372036854775807;".to_vec()
+        }),
+        ("divided constant", || b"const A = 1 / 0; const B = -9223372036854775808 / -1;".to_vec()),
+        ("many witnesses", many_witnesses),
+        ("doubling types", doubling_types),
+    ]
 }
 
 /// Sizes double with each line: 2^200 bytes in 200 lines.
@@ -151,14 +180,91 @@ fn scratch(name: &str) -> PathBuf {
 
 #[test]
 fn hostile_programs_end() {
+    let _turn = turn();
     let folder = scratch("hostile");
-    for (name, input) in hostile() {
-        try_all(&folder, name, &input);
+    for (name, make) in hostile() {
+        try_all(&folder, name, &make());
     }
+}
+
+/// The longest a right program may run here; it may be one that never ends.
+const RUN_SECONDS: &str = "2";
+
+/// A file of one construct, repeated: the memory of everything `qj` does with it. `cargo test --release -p quaject-cli
+/// --test hostile patterns -- --nocapture` with `QJ_TEST=full` prints what each takes.
+#[test]
+fn patterns_take_little_memory() {
+    let _turn = turn();
+    let folder = scratch("patterns");
+    let quick = Effort::wanted() == Effort::Quick;
+    for pattern in PATTERNS.iter().filter(|pattern| !quick || CLOSEST.contains(&pattern.name)) {
+        let input = pattern.text(1 << 16);
+        let file = folder.join("pattern.esp");
+        fs::write(&file, &input).expect("the scratch folder is ours");
+        let check = qj(&["check"], &file);
+        assert_bears(pattern.name, "check", &check, input.len());
+        let run = qj_within(RUN_SECONDS, &["run"], &file);
+        println!("{:34} {:4} MB {:4} MB", pattern.name, check.peak_bytes / 1_000_000, run.peak_bytes / 1_000_000);
+        assert_peak(pattern.name, "run", &run, input.len());
+        assert!(run.status != Some(101) && !run.complaint.contains("panicked"), "{}", run.complaint);
+        assert_bears(pattern.name, "fmt", &qj(&["fmt"], &file), input.len());
+    }
+}
+
+/// Legal programs of a few lines whose data would fill the machine: they do not begin. One that fits in what a run may
+/// take does, and stays within it.
+#[test]
+fn the_data_of_a_run_is_limited() {
+    let _turn = turn();
+    let folder = scratch("data");
+    let file = folder.join("data.esp");
+    let run = |text: &str, arguments: &[&str]| {
+        fs::write(&file, text).expect("the scratch folder is ours");
+        qj(&[&["run"], arguments].concat(), &file)
+    };
+    let array = |length: usize| {
+        format!("process p {{ var a: #array of u64 = #[1; {length}]; for i in 0..{length} {{ a[i] = 7; }} }}\n")
+    };
+    for text in [
+        array(50_000_000),
+        "channel c: bytes[<=900000000] external out;\nprocess p { in(c, $b); }\n".to_string(),
+        "channel c: array[9000000] of u8 external in;\nprocess p { var a: #array of u8 = #[1; 9000000]; \
+         out(c, freeze(a)); }\n"
+            .to_string(),
+        "type t = bytes[<=1000];\npool t 900000;\nprocess p { var a: t = \"\"; assert(a.len == 0); }\n".to_string(),
+        "process p[60000] { var a: #array of u64 = #[0; 1000]; a[1] = 1; assert(a[2] == 0); }\n".to_string(),
+    ] {
+        let end = run(&text, &[]);
+        assert_bears("much data", "run", &end, text.len());
+        assert_eq!(end.status, Some(1), "{text}{}", end.complaint);
+        assert!(end.complaint.contains("--memory "), "{}", end.complaint);
+    }
+    let fits = array(4_000_000);
+    let end = run(&fits, &[]);
+    assert_bears("data that fits", "run", &end, fits.len());
+    assert_eq!(end.status, Some(0), "{}", end.complaint);
+    let more = array(5_000_000);
+    assert_eq!(run(&more, &[]).status, Some(1));
+    assert_eq!(run(&more, &["--memory", "64M"]).status, Some(0));
+}
+
+/// A program whose text stands for more than a text of its size should is refused with a reason.
+#[test]
+fn a_text_that_is_too_dense_is_refused() {
+    let _turn = turn();
+    let folder = scratch("dense");
+    let file = folder.join("dense.esp");
+    let text = repeated("process p { var a = [", "@, ", 300_000, "@]; assert(a[1] == @); }");
+    fs::write(&file, &text).expect("the scratch folder is ours");
+    let end = qj(&["run"], &file);
+    assert_bears("a dense text", "run", &end, text.len());
+    assert_eq!(end.status, Some(1), "{}", end.complaint);
+    assert!(end.complaint.contains("is too large: its text stands for more than 2125"), "{}", end.complaint);
 }
 
 #[test]
 fn programs_that_cannot_be_read_are_an_error() {
+    let _turn = turn();
     let folder = scratch("unreadable");
     for command in ["check", "run", "fmt"] {
         for path in [folder.clone(), folder.join("missing.esp")] {
@@ -220,6 +326,7 @@ fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn damaged_programs_end() {
+    let _turn = turn();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let originals = ["words.esp", "sieve.esp", "filters/program4.esp", "vmmc-send/figure2.esp"]
         .map(|name| fs::read(examples.join(name)).expect("the example is part of the repository"));

@@ -278,21 +278,6 @@ impl Code {
     pub(crate) fn uses(&self, instance: u32, channel: ChannelId, direction: Direction) -> bool {
         self.uses[self.instances[instance as usize].0.0 as usize].contains(&(channel, direction))
     }
-
-    /// How many bytes a state of the program takes.
-    pub(crate) fn state_bytes(&self, program: &Program) -> usize {
-        let instances = self.processes.iter().zip(&program.processes).map(|(code, process)| {
-            let frame = code.memory.saturating_add(code.registers.saturating_mul(8));
-            frame.saturating_mul(process.replicas as usize)
-        });
-        let pools = program
-            .types
-            .pools()
-            .iter()
-            .map(|pool| self.layouts.size(pool.content).saturating_add(4).saturating_mul(pool.capacity as usize));
-        let functions = self.functions.iter().map(|code| code.memory);
-        instances.chain(pools).chain(functions).fold(0, usize::saturating_add)
-    }
 }
 
 struct Decoder<'a> {

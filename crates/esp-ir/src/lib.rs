@@ -9,6 +9,7 @@ pub mod coverage;
 pub mod datum;
 mod execute;
 pub mod explore;
+pub mod footprint;
 pub mod graph;
 mod instances;
 pub mod interpreter;

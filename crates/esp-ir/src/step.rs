@@ -12,6 +12,7 @@
 use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, WaitCode};
 pub use crate::execute::Checks;
 use crate::execute::{Frame, Scratch, Trap};
+use crate::footprint::data_bytes;
 use crate::ir::{Boundary, ChannelId, PoolId, ProcessId, Program};
 use crate::liveness::Dead;
 use crate::matching::Capture;
@@ -144,11 +145,11 @@ pub(crate) struct Scene<'a> {
 impl<'p> Machine<'p> {
     /// Prepares a verified program.
     pub fn new(program: &'p Program, checks: Checks) -> Result<Machine<'p>, TooLarge> {
-        let code = Code::new(program);
-        let bytes = code.state_bytes(program);
+        let bytes = data_bytes(program);
         if bytes > MOST_BYTES {
             return Err(TooLarge { bytes });
         }
+        let code = Code::new(program);
         let work = Workspace {
             scratch: Scratch::new(&code),
             parts: Vec::new(),

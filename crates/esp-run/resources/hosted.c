@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { USAGE = 2, FAULT = 3, CHUNK = 1 << 16, PIECE = 4096, LONGEST_LINE = 16 << 20, BATCH = 4096 };
+enum { WRONG = 1, USAGE = 2, FAULT = 3, CHUNK = 1 << 16, PIECE = 4096, LONGEST_LINE = 16 << 20, BATCH = 4096 };
 
 /* -- memory and messages ------------------------------------------------------------------------------------- */
 
@@ -1010,7 +1010,7 @@ static int open_path(const char *path, int flags, const char *doing, bool *regul
     int fd = path ? open(path, flags | O_CLOEXEC, 0666) : flags == O_RDONLY ? 0 : 1;
     if (fd < 0 || fstat(fd, &info) < 0 || S_ISDIR(info.st_mode)) {
         if (fd >= 0) errno = EISDIR;
-        fail(USAGE, "cannot %s `%s`: %s", doing, path ? path : "standard input or output", reason());
+        fail(WRONG, "cannot %s `%s`: %s", doing, path ? path : "standard input or output", reason());
         die();
     }
     *regular = S_ISREG(info.st_mode);
@@ -1075,7 +1075,7 @@ static void usage(FILE *to)
     for (i = 0; i < qj_sources + qj_sinks; i++)
         fprintf(to, "  %s, %s, %s\n", ports[i].channel->name, ports[i].channel->from_world ? "input" : "output",
                 ports[i].channel->driver);
-    fprintf(to, "\nExit status: 0 done, 2 wrong usage, 3 a fault; `exit(e)` in the program ends it with status e.\n");
+    fprintf(to, "\nExit status: 0 done, 1 a file cannot be opened, 2 wrong usage, 3 a fault; `exit(e)` in the program ends it with status e.\n");
 }
 
 static void read_arguments(int count, char **words)

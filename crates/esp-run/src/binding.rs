@@ -58,10 +58,10 @@ impl std::str::FromStr for Binding {
     fn from_str(text: &str) -> Result<Binding, Trouble> {
         let form = "write `--bind CHANNEL=DRIVER:ARGUMENT`, as in `--bind linesC=text:in.txt`";
         let Some((channel, driver)) = text.split_once('=') else {
-            return Err(Trouble::new(format!("`{text}` names no driver")).help(form));
+            return Err(Trouble::usage(format!("`{text}` names no driver")).help(form));
         };
         if channel.is_empty() {
-            return Err(Trouble::new(format!("`{text}` names no channel")).help(form));
+            return Err(Trouble::usage(format!("`{text}` names no channel")).help(form));
         }
         let choice = match driver.split_once(':') {
             Some(("file", place)) => Choice::File(parse_place(driver, "file", place)?),
@@ -81,7 +81,7 @@ impl std::str::FromStr for Driver {
             "text" => Ok(Driver::Text(place()?)),
             "bytes" => Ok(Driver::Bytes(place()?)),
             "timer" => timer(argument),
-            _ => Err(Trouble::new(format!("there is no driver `{name}`")).help(DRIVERS)),
+            _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
 }
@@ -89,7 +89,7 @@ impl std::str::FromStr for Driver {
 /// What stands after `text:`, `bytes:` and `file:`.
 fn parse_place(text: &str, driver: &str, argument: &str) -> Result<Place, Trouble> {
     match argument {
-        "" => Err(Trouble::new(format!("driver `{text}` names no file"))
+        "" => Err(Trouble::usage(format!("driver `{text}` names no file"))
             .help(format!("write `{driver}:PATH`, or `{driver}:-` for standard input or output"))),
         "-" => Ok(Place::Standard),
         path => Ok(Place::Path(PathBuf::from(path))),
@@ -99,7 +99,7 @@ fn parse_place(text: &str, driver: &str, argument: &str) -> Result<Place, Troubl
 /// `10ms`, or `10ms,5` for five messages.
 fn timer(argument: &str) -> Result<Driver, Trouble> {
     let wrong = || {
-        Trouble::new(format!("`timer:{argument}` is no timer"))
+        Trouble::usage(format!("`timer:{argument}` is no timer"))
             .help("write a period and, if the channel shall close, a number of ticks: `timer:10ms` or `timer:2s,5`; units are ns, us, ms and s")
     };
     let (period, limit) = match argument.split_once(',') {
@@ -133,8 +133,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
                     Ok(driver) => Some(driver),
                     Err(_) if replaced => Some(Driver::Text(Place::Standard)),
                     Err(trouble) => {
-                        let Trouble { cause, help: _ } = trouble;
-                        return Err(Trouble::new(format!("channel `{}`: {cause}", channel.name))
+                        return Err(Trouble::new(format!("channel `{}`: {}", channel.name, trouble.cause))
                             .help(format!("choose another with `--bind {}=DRIVER`; {DRIVERS}", channel.name)));
                     }
                 }
@@ -145,7 +144,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     for binding in bindings {
         let index = external_channel(program, &binding.channel)?;
         if std::mem::replace(&mut bound[index], true) {
-            return Err(Trouble::new(format!("channel `{}` is bound twice", binding.channel)));
+            return Err(Trouble::usage(format!("channel `{}` is bound twice", binding.channel)));
         }
         drivers[index] = Some(match (&binding.choice, &drivers[index]) {
             (Choice::Driver(driver), _) => driver.clone(),
@@ -155,7 +154,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     }
     for (channel, driver) in program.channels.iter().zip(&drivers) {
         if let (Boundary::ToWorld, Some(Driver::Timer { .. })) = (channel.boundary, driver) {
-            return Err(Trouble::new(format!("channel `{}`: a timer cannot take messages", channel.name))
+            return Err(Trouble::usage(format!("channel `{}`: a timer cannot take messages", channel.name))
                 .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
         }
     }
@@ -175,12 +174,12 @@ fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
         names => format!("its external channels are `{}`", names.join("`, `")),
     };
     let Some(index) = program.channels.iter().position(|channel| channel.name == name) else {
-        return Err(Trouble::new(format!("the program has no channel `{name}`")).help(list));
+        return Err(Trouble::usage(format!("the program has no channel `{name}`")).help(list));
     };
     match program.channels[index].boundary {
         Boundary::ToWorld | Boundary::FromWorld => Ok(index),
         Boundary::Internal => {
-            Err(Trouble::new(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
+            Err(Trouble::usage(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
         }
     }
 }
@@ -198,7 +197,7 @@ fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result
         }
         if let Some(first) = first {
             let first = &program.channels[first.0 as usize].name;
-            return Err(Trouble::new(format!(
+            return Err(Trouble::usage(format!(
                 "channels `{first}` and `{}` would both read standard input",
                 channel.name
             ))

@@ -10,7 +10,7 @@
 
 use crate::compiler::{Product, Workshop};
 use crate::marshal;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, reason};
 use quaject_esp_gen::layout::{self, View};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Extern, ExternId, Mutability, Program, Purity, Type, TypeId};
@@ -50,11 +50,14 @@ impl Externs {
     /// C library's own functions are found when one is called.
     pub fn new(program: &Program, files: &[PathBuf], headers: Vec<(String, String)>) -> Result<Externs, Trouble> {
         for file in files {
-            if !file.is_file() {
-                let cause = if file.is_dir() { "it is a directory" } else { "no such file" };
-                return Err(Trouble::new(format!("cannot read `{}`: {cause}", file.display()))
-                    .help("`--extern` takes a C source, an object or a shared library"));
-            }
+            let is_folder = |file: std::fs::File| file.metadata().map(|metadata| metadata.is_dir());
+            let cause = match std::fs::File::open(file).and_then(is_folder) {
+                Ok(false) => continue,
+                Ok(true) => "it is a directory".to_string(),
+                Err(error) => reason(&error),
+            };
+            return Err(Trouble::new(format!("cannot read `{}`: {cause}", file.display()))
+                .help("`--extern` takes a C source, an object or a shared library"));
         }
         let mut externs = Externs { files: files.to_vec(), headers, state: State::Unloaded };
         if !files.is_empty() {

@@ -23,7 +23,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Trouble> {
         (path.display().to_string(), outcome)
     };
     if let Err(error) = outcome {
-        let trouble = Trouble::new(format!("cannot read `{name}`: {}", why(&error)));
+        let trouble = Trouble::new(format!("cannot read `{name}`: {}", reason(&error)));
         return Err(match error.kind() {
             io::ErrorKind::IsADirectory => trouble.help("name a file in it"),
             io::ErrorKind::NotFound => trouble.help("check the name and the folder you are in"),
@@ -47,14 +47,6 @@ pub fn read_text(path: &Path) -> Result<String, Trouble> {
     })
 }
 
-/// The reason of an error, with the kinds that the standard library words differently on each system in one wording.
-fn why(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::IsADirectory => "it is a directory".to_string(),
-        _ => reason(error),
-    }
-}
-
 /// A file that appears under its name when it is complete, and not before. Dropped before that, it leaves nothing.
 pub struct NewFile {
     path: PathBuf,
@@ -72,7 +64,7 @@ impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<NewFile, Trouble> {
         NewFile::begin(path)
-            .map_err(|error| Trouble::new(format!("cannot write `{}`: {}", path.display(), why(&error))))
+            .map_err(|error| Trouble::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
     fn begin(path: &Path) -> io::Result<NewFile> {

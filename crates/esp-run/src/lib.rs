@@ -29,6 +29,6 @@ pub use externs::Externs;
 pub use fault::render as render_fault;
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{Ending, Engine, Settings, c_options, record, replay, run};
+pub use run::{Ending, Engine, Memory, Settings, c_options, record, replay, run};
 pub use signals::die_of;
-pub use trouble::Trouble;
+pub use trouble::{Blame, Trouble};

@@ -83,6 +83,7 @@ impl<'p> Ports<'p> {
                 None => Port::Internal,
                 Some(driver) => port(driver, &mut writers).map_err(|trouble| Trouble {
                     cause: trouble.cause,
+                    blame: trouble.blame,
                     help: trouble.help.or_else(|| {
                         Some(format!(
                             "channel `{0}` is bound to it; choose another with `--bind {0}=DRIVER`",

@@ -10,6 +10,7 @@ use crate::signals::Signals;
 use crate::trouble::Trouble;
 use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c;
+use quaject_esp_ir::footprint::data_bytes;
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::replay::RandomScheduler;
@@ -47,6 +48,53 @@ pub struct Settings {
     pub checks: Checks,
     /// How time passes.
     pub time: Time,
+    /// How many bytes the program's data may take.
+    pub memory: Memory,
+}
+
+/// How many bytes a program's data may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory(pub u64);
+
+impl Default for Memory {
+    /// With all that is around it, a run stays below 50 MB.
+    fn default() -> Memory {
+        Memory(32 << 20)
+    }
+}
+
+impl std::str::FromStr for Memory {
+    type Err = Trouble;
+
+    /// `64M`: a number of bytes, or of K, M or G, each 1024 of the one before.
+    fn from_str(text: &str) -> Result<Memory, Trouble> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let unit: Option<u64> = match &text[digits..] {
+            "" => Some(1),
+            "K" | "k" => Some(1 << 10),
+            "M" | "m" => Some(1 << 20),
+            "G" | "g" => Some(1 << 30),
+            _ => None,
+        };
+        let bytes = text[..digits].parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
+        bytes.map(Memory).ok_or_else(|| {
+            Trouble::usage(format!("`{text}` is no amount of memory"))
+                .help("write a number of bytes, or of K, M or G: `64M`")
+        })
+    }
+}
+
+/// Refuses a program whose data does not fit, before anything is opened.
+fn reserve(program: &Program, settings: &Settings) -> Result<(), Trouble> {
+    let needed = data_bytes(program) as u64;
+    if needed <= settings.memory.0 {
+        return Ok(());
+    }
+    let megabytes = needed.div_ceil(1 << 20);
+    let cause =
+        format!("the program's data takes up to {megabytes} MiB, and a run may take {} MiB", settings.memory.0 >> 20);
+    Err(Trouble::new(cause)
+        .help(format!("make its arrays, messages, pools or replicas smaller, or allow it: `--memory {megabytes}M`")))
 }
 
 /// How a run ended.
@@ -66,6 +114,7 @@ pub enum Ending {
 
 /// Runs a program. An error says why it could not begin.
 pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
+    reserve(program, settings)?;
     match settings.engine {
         Engine::Interpreter => {
             let mut ports = open(program, settings)?;
@@ -75,7 +124,7 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
         }
         Engine::C => {
             if settings.seed.is_some() {
-                return Err(Trouble::new("engine `c` has one order of execution only")
+                return Err(Trouble::usage("engine `c` has one order of execution only")
                     .help("leave out `--seed`, or use `--engine interp`"));
             }
             let generated = c::generate(program, &c_options(settings.checks));
@@ -90,6 +139,7 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
 
 /// Runs a program on the interpreter and writes down what it learns and says.
 pub fn record(program: &Program, settings: &Settings, header: &Header, to: &mut dyn Write) -> Result<Ending, Trouble> {
+    reserve(program, settings)?;
     let mut ports = open(program, settings)?;
     let signals = Signals::listen()?;
     let mut recorder = Recorder::begin(&mut ports, program, header, to);

@@ -9,12 +9,28 @@ pub struct Trouble {
     pub cause: String,
     /// The way out.
     pub help: Option<String>,
+    /// What has to change.
+    pub blame: Blame,
+}
+
+/// What has to change before it can go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The program, or a file: it is not there, cannot be read or written, does not hold what it should.
+    Files,
+    /// The command line: it asks for what there is not.
+    Command,
 }
 
 impl Trouble {
-    /// A trouble whose way out is plain from its cause.
+    /// A trouble of a file or program, whose way out is plain from its cause.
     pub fn new(cause: impl Into<String>) -> Trouble {
-        Trouble { cause: cause.into(), help: None }
+        Trouble { cause: cause.into(), help: None, blame: Blame::Files }
+    }
+
+    /// A trouble of the command line, whose way out is plain from its cause.
+    pub fn usage(cause: impl Into<String>) -> Trouble {
+        Trouble { blame: Blame::Command, ..Trouble::new(cause) }
     }
 
     /// Sets the way out.
@@ -43,6 +59,10 @@ impl std::error::Error for Trouble {}
 
 /// An operating system's reason in our style: `no such file or directory`.
 pub(crate) fn reason(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::IsADirectory {
+        // Made by us too, and worded differently then.
+        return "it is a directory".to_string();
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     let mut characters = text.chars();

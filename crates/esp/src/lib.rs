@@ -96,8 +96,21 @@ pub struct Compiled {
     pub sources: SourceMap,
     /// Everything there is to say, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
-    /// The outputs; none if a diagnostic is an error.
-    pub outputs: Option<Outputs>,
+    /// The outputs, or why there are none.
+    pub outputs: Result<Outputs, NoOutput>,
+}
+
+/// Why nothing was made of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoOutput {
+    /// A diagnostic is an error.
+    Wrong,
+    /// It would take more memory than a text of its size should. No program that people write is so dense, but a very
+    /// long list of numbers is.
+    TooLarge {
+        /// How many instructions it may have.
+        most_instructions: usize,
+    },
 }
 
 /// The outputs of a compilation.
@@ -139,11 +152,21 @@ pub fn check(source: Source, loader: &mut dyn Loader) -> Checked {
     Checked { sources, diagnostics, program: if failed { None } else { analysis.program } }
 }
 
+/// How many instructions a program of so many bytes may have, so that what it takes in memory keeps in proportion to its
+/// text. Programs that people write have one for eight to twenty bytes.
+fn most_instructions(sources: &SourceMap) -> usize {
+    100_000 + sources.files().iter().map(|file| file.text.len()).sum::<usize>() / 8
+}
+
 /// Compiles a program: the passes, in order.
 pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Compiled {
     let Checked { sources, diagnostics, program } = check(source, loader);
-    let Some(program) = program else { return Compiled { sources, diagnostics, outputs: None } };
-    let mut ir = verified(lower::lower(&program, &sources));
+    let Some(program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Wrong) } };
+    let most_instructions = most_instructions(&sources);
+    let Some(ir) = lower::lower_within(&program, &sources, most_instructions) else {
+        return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
+    };
+    let mut ir = verified(ir);
     // Large programs take much memory in every form: one goes before the next comes.
     drop(program);
     let mut attempts = Vec::new();
@@ -160,7 +183,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Emit::IrText => Emitted::IrText(text::print(&ir)),
         Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
-    Compiled { sources, diagnostics, outputs: Some(Outputs { ir, emitted, attempts }) }
+    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts }) }
 }
 
 /// The program, verified in debug builds.

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 const COLUMN: usize = 34;
 
 pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, Stop> {
-    let text = read_text(&arguments.file).map_err(Stop::usage)?;
+    let text = read_text(&arguments.file).map_err(Stop::at)?;
     let (functions, mistakes) = read(&text);
     for mistake in &mistakes {
         let place = format!("{}:{}:{}", arguments.file.display(), mistake.line, mistake.column);
@@ -54,8 +54,8 @@ fn targets(names: &[String]) -> Result<Vec<&'static Target>, Stop> {
             None if name == "all" => targets.extend(&MACHINES),
             None => {
                 let known: Vec<&str> = MACHINES.iter().map(|target| target.name).collect();
-                let trouble = Trouble::new(format!("no machine named `{name}`"));
-                return Err(Stop::usage(trouble.help(format!("there are {}, and `all`", known.join(", ")))));
+                let trouble = Trouble::usage(format!("no machine named `{name}`"));
+                return Err(Stop::at(trouble.help(format!("there are {}, and `all`", known.join(", ")))));
             }
         }
     }
@@ -108,18 +108,17 @@ const MOST_STEPS: usize = 10_000;
 fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Result<Status, Stop> {
     let Some(function) = functions.first() else { return Ok(Status::Done) };
     if values.len() != function.parameters.len() {
-        let trouble = Trouble::new(format!("`{}` has {} parameters", function.name, function.parameters.len()));
-        return Err(Stop::usage(trouble.help("give an argument for each: `--step 5 2.5 [1,2,3]`")));
+        let trouble = Trouble::usage(format!("`{}` has {} parameters", function.name, function.parameters.len()));
+        return Err(Stop::at(trouble.help("give an argument for each: `--step 5 2.5 [1,2,3]`")));
     }
     let mut arguments = Vec::new();
     for (value, ty) in values.iter().zip(&function.parameters) {
         match argument(*ty, value) {
             Some(argument) => arguments.push(argument),
-            None => return Err(Stop::usage(Trouble::new(format!("`{value}` is no argument of this type")))),
+            None => return Err(Stop::at(Trouble::usage(format!("`{value}` is no argument of this type")))),
         }
     }
-    let mut stepper =
-        Stepper::new(function, &arguments).map_err(|error| Stop::usage(Trouble::new(error.to_string())))?;
+    let mut stepper = Stepper::new(function, &arguments).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
     for (variable, ty) in function.variables.iter().zip(&function.parameters) {
         let value = stepper.value(&variable.name).unwrap_or_default();
         let letters = format!("{ty:?}").to_lowercase();

@@ -27,7 +27,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::IrText))?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
             match &arguments.output {
-                Some(path) => write_file(path, text.as_bytes()).map_err(Stop::usage)?,
+                Some(path) => write_file(path, text.as_bytes()).map_err(Stop::at)?,
                 None => print(text.as_bytes())?,
             }
         }
@@ -50,7 +50,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options.clone())))?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
-            write_c(&folder, &stem, generated).map_err(Stop::usage)?;
+            write_c(&folder, &stem, generated).map_err(Stop::at)?;
             if arguments.report {
                 print(attempts(&outputs).as_bytes())?;
                 let mut report = generated.report.clone();
@@ -63,7 +63,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
-                    .map_err(Stop::usage)?;
+                    .map_err(Stop::at)?;
             if arguments.report {
                 print(attempts(&outputs).as_bytes())?;
                 let c_options = quaject_esp_run::c_options(checks(arguments.checked));

@@ -14,7 +14,7 @@ pub(crate) fn completions(arguments: Completions) -> Result<Status, Stop> {
 }
 
 pub(crate) fn man() -> Result<Status, Stop> {
-    let page = page().map_err(|error| Stop::wrong(Trouble::file("make", "the manual page", &error)))?;
+    let page = page().map_err(|error| Stop::at(Trouble::file("make", "the manual page", &error)))?;
     print(&page).map(|()| Status::Done)
 }
 

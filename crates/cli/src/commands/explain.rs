@@ -17,7 +17,7 @@ pub(crate) fn explain(arguments: Explain) -> Result<Status, Stop> {
             Ok(Status::Done)
         }
         None => {
-            Err(Stop::usage(Trouble::new(format!("there is no code `{wanted}`")).help("`qj explain` lists all codes")))
+            Err(Stop::at(Trouble::usage(format!("there is no code `{wanted}`")).help("`qj explain` lists all codes")))
         }
     }
 }

@@ -30,7 +30,7 @@ fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, 
     let standard = path.as_os_str() == "-";
     let name = if standard { "<stdin>".to_string() } else { path.display().to_string() };
     let mut sources = SourceMap::default();
-    let (id, undecodable) = decode(&mut sources, name.clone(), read_bytes(path).map_err(Stop::wrong)?);
+    let (id, undecodable) = decode(&mut sources, name.clone(), read_bytes(path).map_err(Stop::at)?);
     let text = &sources.file(id).text;
     let parsed = if path.extension().is_some_and(|extension| extension == "fp") {
         parse_fast_paths(id, text)
@@ -56,6 +56,6 @@ fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, 
         }
         (false, true) => print(formatted.as_bytes()).map(|()| Status::Done),
         (false, false) if formatted == *text => Ok(Status::Done),
-        (false, false) => write_file(path, formatted.as_bytes()).map(|()| Status::Done).map_err(Stop::wrong),
+        (false, false) => write_file(path, formatted.as_bytes()).map(|()| Status::Done).map_err(Stop::at),
     }
 }

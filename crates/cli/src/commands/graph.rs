@@ -6,13 +6,13 @@ use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::write_file;
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::wrong)?;
+    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
     let checked = quaject_esp::check(source, &mut disk);
     terminal.diagnostics(&checked.sources, &checked.diagnostics);
     let Some(program) = checked.program else { return Ok(Status::Wrong) };
     let picture = quaject_esp::graph(&program);
     match &arguments.output {
-        Some(path) => write_file(path, picture.as_bytes()).map_err(Stop::usage)?,
+        Some(path) => write_file(path, picture.as_bytes()).map_err(Stop::at)?,
         None => print(picture.as_bytes())?,
     }
     Ok(Status::Done)

@@ -14,7 +14,7 @@ const OUTPUT: &str = include_str!("../../resources/init/main.out");
 pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
     let folder = &arguments.folder;
     let absolute =
-        std::path::absolute(folder).map_err(|error| Stop::usage(Trouble::file("find", folder.display(), &error)))?;
+        std::path::absolute(folder).map_err(|error| Stop::at(Trouble::file("find", folder.display(), &error)))?;
     let name = absolute
         .components()
         .next_back()
@@ -26,13 +26,13 @@ pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
         .map(|(ending, text)| (folder.join(format!("{name}.{ending}")), text.replace("main", &name)));
     // Look first, so that either all files are written or none.
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(Stop::usage(
-            Trouble::new(format!("`{}` exists already", path.display())).help("choose another folder: `qj init DIR`"),
+        return Err(Stop::at(
+            Trouble::usage(format!("`{}` exists already", path.display())).help("choose another folder: `qj init DIR`"),
         ));
     }
-    fs::create_dir_all(folder).map_err(|error| Stop::usage(Trouble::file("make", folder.display(), &error)))?;
+    fs::create_dir_all(folder).map_err(|error| Stop::at(Trouble::file("make", folder.display(), &error)))?;
     for (path, text) in &files {
-        write_file(path, text.as_bytes()).map_err(Stop::usage)?;
+        write_file(path, text.as_bytes()).map_err(Stop::at)?;
     }
     let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", folder.display()) };
     print(format!("made {name}.esp with its test; now\n{go}  qj run {name}.esp < {name}.in\n  qj test\n").as_bytes())?;

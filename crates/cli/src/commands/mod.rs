@@ -15,18 +15,31 @@ pub(crate) mod test;
 pub(crate) mod verify;
 
 use crate::terminal::{Status, Stop, Terminal};
-use quaject_esp::{Compiled, Options, Outputs};
+use quaject_esp::{Compiled, NoOutput, Options, Outputs};
+use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_syntax::span::SourceMap;
 use std::path::Path;
 
 /// Compiles a program and says what there is to say; stops if it is wrong.
 fn compile(terminal: &Terminal, file: &Path, options: &Options) -> Result<(SourceMap, Outputs), Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::wrong)?;
+    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
-    match outputs {
-        Some(outputs) => Ok((sources, outputs)),
-        None => Err(Stop::silent(Status::Wrong)),
+    let outputs = outputs.map_err(|reason| refused(file, reason))?;
+    Ok((sources, outputs))
+}
+
+/// What to say of a program that was refused, beside its diagnostics.
+fn refused(file: &Path, reason: NoOutput) -> Stop {
+    match reason {
+        NoOutput::Wrong => Stop::silent(Status::Wrong),
+        NoOutput::TooLarge { most_instructions } => Stop::at(
+            Trouble::new(format!(
+                "`{}` is too large: its text stands for more than {most_instructions} instructions",
+                file.display()
+            ))
+            .help("read long tables from a channel, or write those of bytes as strings"),
+        ),
     }
 }

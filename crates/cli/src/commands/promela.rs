@@ -23,12 +23,12 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
     let [model] = &models[..] else {
         let names: Vec<String> =
             models.iter().filter_map(|model| model.name.as_ref()).map(|name| format!("`{name}`")).collect();
-        let trouble = Trouble::new("the program has several models");
-        return Err(Stop::usage(trouble.help(format!("choose one with `--model`: {}", names.join(", ")))));
+        let trouble = Trouble::usage("the program has several models");
+        return Err(Stop::at(trouble.help(format!("choose one with `--model`: {}", names.join(", ")))));
     };
     let Some(text) = generate(terminal, model, checks) else { return Ok(Status::Wrong) };
     match &arguments.output {
-        Some(path) => write_file(path, text.text.as_bytes()).map_err(Stop::usage)?,
+        Some(path) => write_file(path, text.text.as_bytes()).map_err(Stop::at)?,
         None => print(text.text.as_bytes())?,
     }
     for approximation in &text.approximations {
@@ -39,7 +39,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
 }
 
 fn open(terminal: &Terminal, file: &Path, subject: &Subject) -> Result<Modelled, Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::wrong)?;
+    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, subject).map_err(no_such)?;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
     Ok(modelled)
@@ -97,11 +97,11 @@ fn one(
     json: bool,
 ) -> Result<Status, Stop> {
     let instances = model.program.instance_count();
-    let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::usage)?;
+    let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
     let mut broken = None;
     if search.found == Found::Nothing {
         for property in &text.properties {
-            let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::usage)?;
+            let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
             if next.found != Found::Nothing {
                 search = next;
                 broken = Some(property.source.clone());
@@ -151,15 +151,15 @@ fn one(
 
 fn refused(refusal: Refusal) -> Stop {
     match refusal {
-        Refusal::TooLarge(error) => Stop::wrong(Trouble::new(error.to_string())),
+        Refusal::TooLarge(error) => Stop::at(Trouble::new(error.to_string())),
         Refusal::Property(bad) => {
             let trouble = Trouble::new(bad.message);
-            Stop::wrong(match bad.help {
+            Stop::at(match bad.help {
                 Some(help) => trouble.help(help),
                 None => trouble,
             })
         }
-        Refusal::Unbounded(_) => Stop::wrong(Trouble::new("the model leaves open what comes from outside")),
+        Refusal::Unbounded(_) => Stop::at(Trouble::new("the model leaves open what comes from outside")),
     }
 }
 

@@ -13,11 +13,11 @@ use std::io::{self, BufWriter, Write};
 
 pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, Stop> {
     let name = arguments.file.display().to_string();
-    let text = read_text(&arguments.file).map_err(Stop::wrong)?;
+    let text = read_text(&arguments.file).map_err(Stop::at)?;
     if Script::is_one(&text) {
         return super::verify::replay(terminal, &name, &text);
     }
-    let recording = Recording::parse(&name, &text).map_err(Stop::wrong)?;
+    let recording = Recording::parse(&name, &text).map_err(Stop::at)?;
     let header = recording.header.clone();
     let settings = Settings { seed: header.seed, checks: header.checks, ..Settings::default() };
 
@@ -26,14 +26,14 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, S
     let errors: Vec<_> =
         diagnostics.into_iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).collect();
     terminal.diagnostics(&sources, &errors);
-    let Some(outputs) = outputs else { return Ok(Status::Wrong) };
+    let outputs = outputs.map_err(|reason| super::refused(&arguments.file, reason))?;
 
     let mut output = BufWriter::new(io::stdout().lock());
-    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output).map_err(Stop::wrong)?;
+    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output).map_err(Stop::at)?;
     // A reader that has gone away has seen enough.
     let _ = output.flush();
     match ending {
-        Ending::Trouble(difference) => Err(Stop::wrong(difference)),
+        Ending::Trouble(difference) => Err(Stop::at(difference)),
         ending => Ok(tell(terminal, &outputs.ir, &sources, ending)),
     }
 }

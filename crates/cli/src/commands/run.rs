@@ -13,24 +13,25 @@ use quaject_esp_syntax::span::SourceMap;
 pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     let settings = settings(&arguments.options, arguments.engine);
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
-        return Err(Stop::usage(
-            Trouble::new("`--record` needs the interpreter").help("leave out `--engine c`: every engine does the same"),
+        return Err(Stop::at(
+            Trouble::usage("`--record` needs the interpreter")
+                .help("leave out `--engine c`: every engine does the same"),
         ));
     }
     let (sources, outputs) =
         compile(terminal, &arguments.file, &options(Emit::Ir, arguments.mode, arguments.options.checked))?;
     let program = &outputs.ir;
     let ending = match &arguments.record {
-        None => quaject_esp_run::run(program, &settings).map_err(Stop::usage)?,
+        None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
         Some(path) => {
-            let mut file = NewFile::create(path).map_err(Stop::usage)?;
+            let mut file = NewFile::create(path).map_err(Stop::at)?;
             let header = Header {
                 files: sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
                 seed: settings.seed,
                 checks: settings.checks,
             };
-            let ending = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::usage)?;
-            file.finish().map_err(Stop::usage)?;
+            let ending = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::at)?;
+            file.finish().map_err(Stop::at)?;
             ending
         }
     };
@@ -60,6 +61,7 @@ fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
         seed: options.seed,
         checks: checks(options.checked),
         time: options.clock.time(),
+        memory: options.memory,
     }
 }
 

@@ -41,16 +41,17 @@ struct Produced {
 pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop> {
     let mut cases = Vec::new();
     for path in &arguments.paths {
-        if path.is_dir() {
-            search(path, &mut cases).map_err(Stop::usage)?;
-        } else if path.is_file() {
-            match Case::of(path.clone()).map_err(Stop::usage)? {
+        let metadata = path.metadata().map_err(|error| Stop::at(Trouble::file("read", path.display(), &error)))?;
+        if metadata.is_dir() {
+            search(path, &mut cases).map_err(Stop::at)?;
+        } else {
+            match Case::of(path.clone()).map_err(Stop::at)? {
                 Some(case) => cases.push(case),
                 None => {
                     let expected = path.with_extension("out");
                     if !arguments.bless {
-                        return Err(Stop::usage(
-                            Trouble::new(format!(
+                        return Err(Stop::at(
+                            Trouble::usage(format!(
                                 "`{}` is no test: there is no `{}`",
                                 path.display(),
                                 expected.display()
@@ -61,8 +62,6 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
                     cases.push(Case { program: path.clone(), inputs: Vec::new(), outputs: Vec::new() });
                 }
             }
-        } else {
-            return Err(Stop::usage(Trouble::new(format!("`{}` is neither a program nor a folder", path.display()))));
         }
     }
     let mut engines = arguments.engine.clone();
@@ -70,13 +69,13 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
     let jobs: Vec<(&Case, Engine)> =
         cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
     if jobs.is_empty() {
-        return Err(Stop::usage(
-            Trouble::new("there are no tests here")
+        return Err(Stop::at(
+            Trouble::usage("there are no tests here")
                 .help("a test is a NAME.esp with a NAME.out beside it; `qj test --help` tells more"),
         ));
     }
-    let myself = std::env::current_exe()
-        .map_err(|error| Stop::usage(Trouble::new(format!("cannot find qj itself: {error}"))))?;
+    let myself =
+        std::env::current_exe().map_err(|error| Stop::at(Trouble::new(format!("cannot find qj itself: {error}"))))?;
     let limit = Duration::from_secs(arguments.timeout);
 
     // Each worker takes the next job; results are printed in the order of jobs.

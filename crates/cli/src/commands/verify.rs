@@ -20,7 +20,7 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
     if arguments.engine == VerifyEngine::Spin {
         return super::promela::verify(terminal, &arguments, &options(&arguments));
     }
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::wrong)?;
+    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, &subject(&arguments)).map_err(no_such)?;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
@@ -54,7 +54,7 @@ const GLANCE_MS: u64 = 100;
 
 /// Explores a program for a short time; whether a run goes wrong, which has been told then.
 pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::wrong)?;
+    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, &Subject::default()).map_err(no_such)?;
     let models = modelled.models.unwrap_or_default();
     let time = Duration::from_millis(GLANCE_MS) / models.len().max(1) as u32;
@@ -77,10 +77,10 @@ fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &C
     if let Some(path) = &arguments.trace {
         let files: Vec<(String, String)> =
             modelled.sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect();
-        write_file(path, script::write(model, &files, found).as_bytes()).map_err(Stop::usage)?;
+        write_file(path, script::write(model, &files, found).as_bytes()).map_err(Stop::at)?;
     }
     if let Some(path) = &arguments.chart {
-        write_file(path, quaject_esp_check::chart(model, found).as_bytes()).map_err(Stop::usage)?;
+        write_file(path, quaject_esp_check::chart(model, found).as_bytes()).map_err(Stop::at)?;
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &C
 /// Takes a run that `qj verify` found again, and tells it.
 pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Status, Stop> {
     let bad = |error: script::BadScript| {
-        Stop::wrong(
+        Stop::at(
             Trouble::new(format!("{name}:{}: {}", error.line, error.message))
                 .help("counterexamples are made by `qj verify --trace FILE`; make this one again"),
         )
@@ -109,7 +109,7 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
         }
     };
     let Some(model) = models.first() else { return Ok(Status::Wrong) };
-    let followed = script.follow(model).map_err(|error| Stop::wrong(Trouble::new(error.to_string())))?;
+    let followed = script.follow(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
     print(followed.map_err(bad)?.text(model).as_bytes())?;
     Ok(Status::Fault)
 }
@@ -124,8 +124,8 @@ fn subject(arguments: &Verify) -> Subject {
 }
 
 pub(crate) fn no_such(error: NoSuch) -> Stop {
-    let trouble = Trouble::new(format!("the program has no {} `{}`", error.what, error.name));
-    Stop::usage(match &error.known[..] {
+    let trouble = Trouble::usage(format!("the program has no {} `{}`", error.what, error.name));
+    Stop::at(match &error.known[..] {
         [] => trouble,
         known => trouble.help(format!("there is `{}`", known.join("`, `"))),
     })
@@ -166,7 +166,7 @@ fn explore(
     }
     match checked {
         Ok(report) => Ok(Some(report)),
-        Err(Refusal::TooLarge(error)) => Err(Stop::wrong(Trouble::new(error.to_string()))),
+        Err(Refusal::TooLarge(error)) => Err(Stop::at(Trouble::new(error.to_string()))),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.diagnostics(&modelled.sources, &[quaject_esp::bad_property(program, model, &bad)]);

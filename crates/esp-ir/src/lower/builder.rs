@@ -152,6 +152,8 @@ impl<'c, 'p> Builder<'c, 'p> {
 
     /// A new block of the region being built, not sealed.
     pub(super) fn block(&mut self) -> BlockId {
+        // Its terminator counts as an instruction; without the block there is nowhere to go on.
+        let _ = self.context.has_room();
         self.body.blocks.push(RawBlock {
             parameters: Vec::new(),
             code: Vec::new(),
@@ -259,18 +261,22 @@ impl<'c, 'p> Builder<'c, 'p> {
     /// Adds an instruction that defines a value.
     pub(super) fn define(&mut self, ty: TypeId, op: Op, span: Span) -> Value {
         let result = self.new_value(ty);
-        let location = self.context.location(span);
-        let here = self.here();
-        let instruction = Instruction { result: Some(result), op, location };
-        self.block_mut(here).code.push(Raw::Plain(instruction, Write::Initial));
+        self.instruction(Some(result), op, Write::Initial, span);
         result
     }
 
     /// Adds an instruction that defines no value.
     pub(super) fn effect(&mut self, op: Op, write: Write, span: Span) {
+        self.instruction(None, op, write, span);
+    }
+
+    fn instruction(&mut self, result: Option<Value>, op: Op, write: Write, span: Span) {
+        if !self.context.has_room() {
+            return;
+        }
         let location = self.context.location(span);
         let here = self.here();
-        self.block_mut(here).code.push(Raw::Plain(Instruction { result: None, op, location }, write));
+        self.block_mut(here).code.push(Raw::Plain(Instruction { result, op, location }, write));
     }
 
     /// Adds `freeze` of a boxed object.
@@ -320,6 +326,8 @@ impl<'c, 'p> Builder<'c, 'p> {
         let block = self.block_mut(here);
         block.terminator = terminator;
         block.location = location;
+        // Most blocks are short, and a list that has grown has room for four.
+        block.code.shrink_to_fit();
         self.current = None;
     }
 

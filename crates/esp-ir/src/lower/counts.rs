@@ -70,6 +70,16 @@ fn only_faults(block: &RawBlock) -> bool {
         }
 }
 
+/// The instructions of a body that knows no boxed objects. Collected in place: a large body is not in memory twice.
+fn uncounted(code: Vec<Raw>) -> Vec<Instruction> {
+    let plain = code.into_iter().filter_map(|raw| match raw {
+        Raw::Plain(instruction, _) => Some(instruction),
+        Raw::Begin(_) => None,
+        Raw::Freeze { .. } => unreachable!("its result would hold a boxed object"),
+    });
+    plain.collect()
+}
+
 struct Placer<'a, 'p> {
     context: &'a mut Context<'p>,
     mode: MemoryMode,
@@ -120,9 +130,12 @@ impl Placer<'_, '_> {
             }
         }
         let code = std::mem::take(&mut self.raw.blocks[index].code);
-        let dying = deaths.after.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
-        for (raw, dying) in code.into_iter().zip(dying) {
-            self.instruction(index, raw, dying);
+        if self.liveness.is_empty() {
+            self.blocks[index].instructions = uncounted(code);
+        } else {
+            for (raw, dying) in code.into_iter().zip(&deaths.after) {
+                self.instruction(index, raw, dying);
+            }
         }
         self.terminator(index, &at_end);
     }

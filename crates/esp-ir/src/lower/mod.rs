@@ -30,8 +30,15 @@ use rustc_hash::FxHashMap;
 
 /// Lowers a program that analysis found free of errors.
 pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
-    let mut context = Context::new(program, sources);
+    let mut context = Context::new(program, sources, usize::MAX);
     lower_with(&mut context, &[])
+}
+
+/// Likewise, unless that makes more than so many instructions: some take a hundred times the memory of their text.
+pub fn lower_within(program: &hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
+    let mut context = Context::new(program, sources, most_instructions);
+    let program = lower_with(&mut context, &[]);
+    if context.is_too_large { None } else { Some(program) }
 }
 
 /// Lowers the program and, as further processes, the environments of a model.
@@ -63,6 +70,10 @@ fn lower_with<'p>(context: &mut Context<'p>, environment: &'p [hir::Process]) ->
 struct Context<'p> {
     program: &'p hir::Program,
     sources: &'p SourceMap,
+    /// How many instructions may still be made.
+    instructions_left: usize,
+    /// Whether more were wanted. They are left out, and the result is of no use.
+    is_too_large: bool,
     types: TypeTable,
     counted: FxHashMap<TypeId, bool>,
     optional: FxHashMap<TypeId, TypeId>,
@@ -71,15 +82,26 @@ struct Context<'p> {
 }
 
 impl<'p> Context<'p> {
-    fn new(program: &'p hir::Program, sources: &'p SourceMap) -> Context<'p> {
+    fn new(program: &'p hir::Program, sources: &'p SourceMap, most_instructions: usize) -> Context<'p> {
         Context {
             program,
             sources,
+            instructions_left: most_instructions,
+            is_too_large: false,
             types: program.types.clone(),
             counted: FxHashMap::default(),
             optional: FxHashMap::default(),
             free_functions: functions_that_ask_free(program),
         }
+    }
+
+    /// Whether one more instruction may be made.
+    fn has_room(&mut self) -> bool {
+        match self.instructions_left.checked_sub(1) {
+            Some(left) => self.instructions_left = left,
+            None => self.is_too_large = true,
+        }
+        !self.is_too_large
     }
 
     fn location(&self, span: Span) -> Location {
@@ -186,6 +208,9 @@ fn lower_body<'p>(
         builder.end(end, Span::default());
     }
     let mut raw = builder.body;
+    if context.is_too_large {
+        return Body::default();
+    }
     tidy::drop_unreachable(&mut raw);
     tidy::drop_trivial_parameters(&mut raw);
     let body = counts::place_counts(context, raw);

@@ -20,7 +20,7 @@ pub fn lower_model(
     sources: &SourceMap,
 ) -> ModelProgram {
     let environment = model.map_or(&[][..], |model| &model.environment);
-    let mut context = Context::new(program, sources);
+    let mut context = Context::new(program, sources, usize::MAX);
     let lowered = lower_with(&mut context, environment);
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {

@@ -11,7 +11,7 @@ impl<'p> Builder<'_, 'p> {
     /// Lowers statements in order, up to the first that cannot be reached.
     pub(super) fn statements(&mut self, statements: &'p [Stmt]) {
         for statement in statements {
-            if !self.is_reachable() {
+            if !self.is_reachable() || self.context.is_too_large {
                 return;
             }
             self.statement(statement);

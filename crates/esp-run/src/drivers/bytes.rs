@@ -38,7 +38,7 @@ impl Shape {
         };
         shape.ok_or_else(|| {
             let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
-            Trouble::new(format!(
+            Trouble::usage(format!(
                 "driver `bytes` cannot serve channel `{}`: its messages, `({})`, are not bytes",
                 channel.name,
                 types.join(", ")

@@ -251,7 +251,7 @@ fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir
     match channel.payload.as_slice() {
         [] => Ok(None),
         [ty] if let Type::Int(int) = program.types.get(*ty) => Ok(Some(*int)),
-        _ => Err(Trouble::new(format!("driver `timer` cannot serve channel `{}`", channel.name))
+        _ => Err(Trouble::usage(format!("driver `timer` cannot serve channel `{}`", channel.name))
             .help("a timer's channel carries nothing, `()`, or one integer, the number of the tick")),
     }
 }

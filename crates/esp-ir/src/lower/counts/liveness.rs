@@ -85,13 +85,18 @@ impl Liveness {
         };
         liveness.find_slots(context, raw);
         liveness.find_values(context, raw);
-        if !liveness.holders.is_empty() {
+        if !liveness.is_empty() {
             liveness.find_uses(raw);
             liveness.solve(raw);
         } else {
             liveness.terminator_uses = vec![Vec::new(); raw.blocks.len()];
         }
         liveness
+    }
+
+    /// Whether there are no holders at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.holders.is_empty()
     }
 
     fn add(&mut self, holder: Holder, region: Option<usize>, owned: bool) -> Item {
@@ -317,7 +322,7 @@ impl Liveness {
     /// What is live before a block's terminator: what it uses and what any way on needs.
     pub(super) fn before_terminator(&self, raw: &RawBody, block: usize) -> ItemSet {
         let mut live = ItemSet::default();
-        if self.holders.is_empty() {
+        if self.is_empty() {
             return live;
         }
         for successor in raw_successors(&raw.blocks[block].terminator) {
@@ -335,7 +340,7 @@ impl Liveness {
     pub(super) fn deaths(&self, raw: &RawBody, block: usize, at_end: &ItemSet) -> Deaths {
         let code = &raw.blocks[block].code;
         let mut live = at_end.clone();
-        if self.holders.is_empty() {
+        if self.is_empty() {
             return Deaths { after: Vec::new(), live_at_start: live };
         }
         let mut after = vec![Vec::new(); code.len()];
