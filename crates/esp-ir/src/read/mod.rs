@@ -1,0 +1,389 @@
+//! Reads the text form of the flow IR back: `read(print(program))` is the program. Items begin in column 1. Checks
+//! only what it needs to build the program; `verify` does the rest.
+
+mod body;
+mod tokens;
+
+use crate::ir::*;
+use crate::lexer::{Lexer, Token};
+use quaject_esp_syntax::types::{Aggregate, AggregateId, Pool};
+use smol_str::SmolStr;
+use std::collections::HashMap;
+use std::fmt;
+
+/// Why a text is no program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// What could stand there.
+    pub expected: String,
+    /// What stands there.
+    pub found: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: expected {}, found {}", self.line, self.column, self.expected, self.found)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// The program a text says.
+pub fn read(text: &str) -> Result<Program, ReadError> {
+    let mut reader = Reader::new(text);
+    reader.keyword("esp")?;
+    reader.sign("-")?;
+    reader.keyword("ir")?;
+    reader.number::<u32>("1").and_then(|version| if version == 1 { Ok(()) } else { reader.fail("version 1") })?;
+    reader.declare();
+    while reader.token != Token::End {
+        reader.item()?;
+    }
+    Ok(reader.program)
+}
+
+type Result<T, E = ReadError> = std::result::Result<T, E>;
+
+struct Reader<'a> {
+    lexer: Lexer<'a>,
+    token: Token,
+    /// Values, slots and blocks are counted without gaps, so that none has a number above the text's length.
+    most: usize,
+    program: Program,
+    aggregates: HashMap<String, (AggregateKind, u32)>,
+    pools: HashMap<String, PoolId>,
+    channels: HashMap<String, ChannelId>,
+    functions: HashMap<String, FnId>,
+    externs: HashMap<String, ExternId>,
+    processes: HashMap<String, ProcessId>,
+}
+
+#[derive(Clone, Copy)]
+enum AggregateKind {
+    Record,
+    Union,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        let mut lexer = Lexer::new(text);
+        let token = lexer.next();
+        let program = Program {
+            files: Vec::new(),
+            types: TypeTable::new(),
+            memory: MemoryMode::Automatic,
+            channels: Vec::new(),
+            interfaces: Vec::new(),
+            externs: Vec::new(),
+            functions: Vec::new(),
+            processes: Vec::new(),
+        };
+        Reader {
+            lexer,
+            token,
+            most: text.len(),
+            program,
+            aggregates: HashMap::new(),
+            pools: HashMap::new(),
+            channels: HashMap::new(),
+            functions: HashMap::new(),
+            externs: HashMap::new(),
+            processes: HashMap::new(),
+        }
+    }
+
+    /// Gives every named item its id, as text may use names before it says what they are.
+    fn declare(&mut self) {
+        let mut lexer = self.lexer.clone();
+        let mut token = self.token.clone();
+        let mut counts = [0u32; 4];
+        let mut next = |count: usize| {
+            counts[count] += 1;
+            counts[count] - 1
+        };
+        while token != Token::End {
+            let at_start = lexer.column() == 1;
+            let Token::Word(keyword) = &token else {
+                token = lexer.next();
+                continue;
+            };
+            let keyword = keyword.clone();
+            token = lexer.next();
+            if !at_start {
+                continue;
+            }
+            if token == Token::Word("pure".into()) && keyword == "extern" {
+                token = lexer.next();
+            }
+            if token == Token::Sign("^") && keyword == "pool" {
+                token = lexer.next();
+            }
+            let Token::Word(name) = &token else { continue };
+            let mut name = name.clone();
+            let placeholder = TypeTable::ERROR;
+            match keyword.as_str() {
+                "channel" => drop(self.channels.insert(name, ChannelId(next(0)))),
+                "extern" => drop(self.externs.insert(name, ExternId(next(1)))),
+                "function" => drop(self.functions.insert(name, FnId(next(2)))),
+                "process" => drop(self.processes.insert(name, ProcessId(next(3)))),
+                "pool" => {
+                    let pool = Pool { name: name.as_str().into(), content: placeholder, capacity: 0 };
+                    let id = self.program.types.add_pool(pool);
+                    self.pools.insert(name, id);
+                }
+                "record" | "union" => {
+                    let own = (name != "_").then(|| SmolStr::from(name.as_str()));
+                    token = lexer.next();
+                    if token == Token::Sign(".") {
+                        token = lexer.next();
+                        if let Token::Int(number) = token {
+                            name = format!("{name}.{number}");
+                        }
+                    }
+                    let id = self.program.types.add_aggregate(Aggregate { name: own, parts: Vec::new() });
+                    let (kind, ty) = match keyword.as_str() {
+                        "record" => (AggregateKind::Record, Type::Record(id)),
+                        _ => (AggregateKind::Union, Type::Union(id)),
+                    };
+                    self.program.types.intern(ty);
+                    self.aggregates.insert(name, (kind, id.0));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn item(&mut self) -> Result<()> {
+        match self.word("an item")?.as_str() {
+            "memory" => {
+                self.program.memory = match self.word("`auto` or `manual`")?.as_str() {
+                    "auto" => MemoryMode::Automatic,
+                    "manual" => MemoryMode::Manual,
+                    _ => return self.fail("`auto` or `manual` before"),
+                };
+            }
+            "file" => {
+                let file = self.string()?;
+                self.program.files.push(file);
+            }
+            "record" | "union" => self.aggregate()?,
+            "pool" => {
+                let pool = self.pool()?;
+                let capacity = self.number("how many objects")?;
+                self.keyword("of")?;
+                let content = self.ty()?;
+                let name = self.program.types.pool(pool).name.clone();
+                self.program.types.set_pool(pool, Pool { name, content, capacity });
+            }
+            "channel" => self.channel()?,
+            "interface" => self.interface()?,
+            "extern" => self.external()?,
+            "function" => self.function()?,
+            "process" => self.process()?,
+            _ => return self.fail("an item before"),
+        }
+        Ok(())
+    }
+
+    fn aggregate_name(&mut self) -> Result<String> {
+        let mut name = self.word("a name")?;
+        if self.eat(".") {
+            let number: u32 = self.number("a number")?;
+            name = format!("{name}.{number}");
+        }
+        Ok(name)
+    }
+
+    fn aggregate(&mut self) -> Result<()> {
+        let name = self.aggregate_name()?;
+        let Some((_, index)) = self.aggregates.get(&name).copied() else { return self.fail("a name before") };
+        self.sign("{")?;
+        let parts = self.list("}", |reader| {
+            let name = reader.word("a name")?;
+            let ty = if reader.eat(":") { Some(reader.ty()?) } else { None };
+            Ok((SmolStr::from(name), ty))
+        })?;
+        self.program.types.set_parts(AggregateId(index), parts);
+        Ok(())
+    }
+
+    fn pool(&mut self) -> Result<PoolId> {
+        self.sign("^")?;
+        self.name(|reader| &reader.pools, "a pool")
+    }
+
+    fn ty(&mut self) -> Result<TypeId> {
+        if self.is("^") {
+            let pool = self.pool()?;
+            return Ok(self.program.types.intern(Type::Boxed(pool)));
+        }
+        let name = self.aggregate_name()?;
+        if let Some((kind, index)) = self.aggregates.get(&name) {
+            let id = AggregateId(*index);
+            let ty = match kind {
+                AggregateKind::Record => Type::Record(id),
+                AggregateKind::Union => Type::Union(id),
+            };
+            return Ok(self.program.types.intern(ty));
+        }
+        let ints = [IntType::U8, IntType::U16, IntType::U32, IntType::U64];
+        let signed = [IntType::I8, IntType::I16, IntType::I32, IntType::I64];
+        if let Some(int) = ints.into_iter().chain(signed).find(|int| int.name() == name) {
+            return Ok(TypeTable::int(int));
+        }
+        match name.as_str() {
+            "bool" => Ok(TypeTable::BOOL),
+            "error" => Ok(TypeTable::ERROR),
+            "bytes" => {
+                self.sign("[")?;
+                self.sign("<=")?;
+                let bound = self.number("a bound")?;
+                self.sign("]")?;
+                Ok(self.program.types.intern(Type::Bytes { bound }))
+            }
+            "pid" => {
+                self.sign("(")?;
+                let processes = self.list(")", |reader| reader.name(|reader| &reader.processes, "a process"))?;
+                Ok(self.program.types.intern(Type::Pid(processes.into())))
+            }
+            "array" => {
+                self.sign("[")?;
+                let length = self.number("a length")?;
+                self.sign("]")?;
+                self.keyword("of")?;
+                let element = self.ty()?;
+                Ok(self.program.types.intern(Type::Array { length, element }))
+            }
+            _ => self.fail("a type before"),
+        }
+    }
+
+    fn channel(&mut self) -> Result<()> {
+        let name = self.word("a name")?.into();
+        self.sign("(")?;
+        let payload = self.list(")", Reader::ty)?;
+        let boundary = if self.eat_word("to_world") {
+            Boundary::ToWorld
+        } else if self.eat_word("from_world") {
+            Boundary::FromWorld
+        } else {
+            Boundary::Internal
+        };
+        let sharing = if self.eat_word("shared") { Sharing::Shared } else { Sharing::Ports };
+        let mut policy = Policy::Receiver;
+        if self.eat_word("policy") {
+            policy = match self.word("a policy")?.as_str() {
+                "receiver" => Policy::Receiver,
+                "sender" => Policy::Sender,
+                "queue" => Policy::Queue,
+                _ => return self.fail("`sender`, `receiver` or `queue` before"),
+            };
+        }
+        let driver = if self.eat("=") { Some(self.string()?) } else { None };
+        let location = self.location()?;
+        self.program.channels.push(Channel { name, payload, boundary, sharing, policy, driver, location });
+        Ok(())
+    }
+
+    fn channel_id(&mut self) -> Result<ChannelId> {
+        self.name(|reader| &reader.channels, "a channel")
+    }
+
+    fn interface(&mut self) -> Result<()> {
+        let name = self.word("a name")?.into();
+        self.sign("(")?;
+        let channel = self.channel_id()?;
+        self.sign(")")?;
+        self.sign("{")?;
+        let mut entries = Vec::new();
+        while !self.eat("}") {
+            let name = self.word("a name")?.into();
+            self.sign("(")?;
+            let parameters = self.list(")", |reader| {
+                let name = SmolStr::from(reader.word("a name")?);
+                reader.sign(":")?;
+                Ok((name, reader.ty()?))
+            })?;
+            self.sign("(")?;
+            let patterns = self.list(")", Reader::pattern)?;
+            entries.push(InterfaceEntry { name, parameters, patterns });
+        }
+        self.program.interfaces.push(Interface { name, channel, entries });
+        Ok(())
+    }
+
+    fn external(&mut self) -> Result<()> {
+        let mut name = self.word("a name")?;
+        let mut purity = Purity::Impure;
+        if name == "pure" && !self.is("(") {
+            purity = Purity::Pure;
+            name = self.word("a name")?;
+        }
+        self.sign("(")?;
+        let parameters = self.list(")", |reader| {
+            let mutability = if reader.eat("#") { Mutability::Mutable } else { Mutability::Immutable };
+            Ok((reader.ty()?, mutability))
+        })?;
+        let result = if self.eat("->") { Some(self.ty()?) } else { None };
+        self.program.externs.push(Extern { name: name.into(), purity, parameters, result });
+        Ok(())
+    }
+
+    fn function(&mut self) -> Result<()> {
+        let name = self.word("a name")?.into();
+        self.sign("(")?;
+        let parameters = self.list(")", Reader::ty)?;
+        self.sign("->")?;
+        let result = self.ty()?;
+        let location = self.location()?;
+        self.sign("{")?;
+        let body = self.body(&[])?;
+        self.program.functions.push(Function { name, parameters, result, body, location });
+        Ok(())
+    }
+
+    fn process(&mut self) -> Result<()> {
+        let name = self.word("a name")?.into();
+        let (mut replicas, mut replicated) = (1, false);
+        if self.eat("[") {
+            replicas = self.number("how many replicas")?;
+            replicated = true;
+            self.sign("]")?;
+        }
+        let location = self.location()?;
+        self.sign("{")?;
+        let mut labels = Vec::new();
+        while self.eat_word("label") {
+            labels.push(self.label()?);
+        }
+        let mut sites = Vec::new();
+        while self.is_numbered("site") {
+            if self.numbered("site")? as usize != sites.len() {
+                return self.fail("sites in order before");
+            }
+            let direction = match self.word("`in` or `out`")?.as_str() {
+                "in" => Direction::In,
+                "out" => Direction::Out,
+                _ => return self.fail("`in` or `out` before"),
+            };
+            let channel = self.channel_id()?;
+            sites.push(Site { channel, direction, location: self.location()? });
+        }
+        let body = self.body(&labels)?;
+        self.program.processes.push(Process { name, replicas, replicated, labels, sites, body, location });
+        Ok(())
+    }
+
+    fn label(&mut self) -> Result<SmolStr> {
+        self.sign("#")?;
+        if let Token::Int(number) = self.token {
+            self.advance();
+            return Ok(number.to_string().into());
+        }
+        Ok(self.word("a label")?.into())
+    }
+}
