@@ -177,6 +177,10 @@ impl<'a> Body<'_, 'a> {
             }
             return;
         }
+        if let (Step::Field(name), Type::Union(_)) = (first, self.checker.types.get(self.checker.content(ty))) {
+            self.part_of_union(ty, name);
+            return;
+        }
         let local = self.local(base);
         let (name, declared) = (local.name.clone(), local.span);
         let help = format!("declare it `#{}`, or replace it whole", self.checker.type_name(ty));
@@ -184,6 +188,24 @@ impl<'a> Body<'_, 'a> {
             .label(declared, format!("`{name}` is declared here"))
             .help(help);
         self.checker.report(diagnostic);
+    }
+
+    /// E0306: which part a union has is for its tag to say, so none is assigned alone.
+    fn part_of_union(&mut self, ty: TypeId, name: &ast::Name) {
+        let Type::Union(id) = *self.checker.types.get(self.checker.content(ty)) else { return };
+        let parts = &self.checker.types.aggregate(id).parts;
+        let Some((_, payload)) = parts.iter().find(|(tag, _)| *tag == name.text) else {
+            self.no_field(ty, name);
+            return;
+        };
+        let payload = if payload.is_some() { "value" } else { "{}" };
+        let message = format!(
+            "`{}` is a tag of the union `{}`: its part cannot be assigned alone",
+            name.text,
+            self.checker.type_name(ty)
+        );
+        let help = format!("replace the union whole, by `{} |> {payload}`; `match` tells what it holds", name.text);
+        self.checker.report(Diagnostic::new(Code::E0306, name.span, message).help(help));
     }
 
     /// One step of a path: what it is, how many written steps it takes, and the type it leads to.
@@ -224,6 +246,10 @@ impl<'a> Body<'_, 'a> {
             }
             (Step::Field(name), Type::Array { .. }) if name.text == "len" => {
                 self.checker.error(Code::E0306, name.span, "the length of an array is fixed");
+                None
+            }
+            (Step::Field(name), Type::Union(_)) => {
+                self.part_of_union(ty, name);
                 None
             }
             (Step::Field(name), _) => {

@@ -513,6 +513,37 @@ process P {
 }
 
 #[test]
+fn parts_of_unions_are_not_assigned() {
+    check(
+        r##"
+type u = union { a: int, b }; type r = record { u: u };
+channel c(u) external in; channel d(int) external out;
+process P {
+  var v: u = a |> 1, w: #r = #{ v };
+  v.a = 3; v.a += 1; v.z = 2; w.u.b = 3; in(d, v.a); out(c, v);
+}
+"##,
+        expect![[r#"
+            error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
+              at 6:5 `a`
+              help: replace the union whole, by `a |> value`; `match` tells what it holds
+            error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
+              at 6:14 `a`
+              help: replace the union whole, by `a |> value`; `match` tells what it holds
+            error[E0208]: `u` has no field `z`
+              at 6:24 `z`
+              help: take a union apart with `match`
+            error[E0306]: `b` is a tag of the union `u`: its part cannot be assigned alone
+              at 6:35 `b`
+              help: replace the union whole, by `b |> {}`; `match` tells what it holds
+            error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
+              at 6:50 `a`
+              help: replace the union whole, by `a |> value`; `match` tells what it holds
+        "#]],
+    );
+}
+
+#[test]
 fn errors_do_not_cascade() {
     check(
         r##"
