@@ -5,7 +5,7 @@ use super::coerce::Use;
 use super::constants::{Untyped, error_expr};
 use super::expressions::{Typed, Value};
 use super::literals::counted;
-use super::names::{Entity, ExternEntry, Named};
+use super::names::{Entity, ExternEntry, Named, PREDECLARED};
 use super::places::expression_place;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
@@ -297,7 +297,9 @@ impl<'a> Body<'_, 'a> {
             .filter(|(_, named)| matches!(named.entity, Entity::Function(_) | Entity::Extern(_)))
             .map(|(name, _)| name.clone())
             .collect();
-        let help = match super::suggest::nearest(&name.text, functions.iter().map(|name| name.as_str())) {
+        let candidates = functions.iter().map(|name| name.as_str()).chain(PREDECLARED);
+        let help = match super::suggest::nearest(&name.text, candidates) {
+            Some(near) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
             None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
         };

@@ -145,7 +145,7 @@ pub(super) struct Checker<'a> {
 pub(super) const MOST_REPORTED: usize = 500;
 
 /// Names the language gives a meaning to (reference, section 1).
-const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
+pub(super) const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
 
 impl<'a> Checker<'a> {
     pub(super) fn new(sources: &'a SourceMap, integrity: Integrity, diagnostics: Vec<Diagnostic>) -> Checker<'a> {

@@ -1,5 +1,7 @@
 //! "Did you mean": the nearest name by edit distance. Knows nothing of what the names stand for.
 
+use std::cmp::Reverse;
+
 /// How far apart two names are: insertions, deletions, replacements and swaps of neighbours; a change of case counts
 /// half. None beyond `limit` (in halves).
 fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
@@ -37,9 +39,13 @@ pub fn nearest<'n>(wanted: &str, candidates: impl Iterator<Item = &'n str>) -> O
     let limit = (wanted.len() / 3 * 2).max(1);
     candidates
         .filter(|candidate| !candidate.is_empty() && *candidate != wanted)
-        .filter_map(|candidate| distance(wanted, candidate, limit).map(|distance| (distance, candidate)))
+        .filter_map(|candidate| {
+            // Of names equally near, the one that begins alike.
+            let alike = wanted.bytes().zip(candidate.bytes()).take_while(|(a, b)| a == b).count();
+            distance(wanted, candidate, limit).map(|distance| (distance, Reverse(alike), candidate))
+        })
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(_, _, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -48,11 +54,13 @@ mod tests {
 
     #[test]
     fn nearest_name() {
-        let names = ["reqC", "replyC", "putC", "x"];
+        let names = ["reqC", "replyC", "putC", "x", "free", "freeze"];
         for (wanted, expected) in [
             ("reqc", Some("reqC")),
             ("rpelyC", Some("replyC")),
             ("getC", None),
+            ("freez", Some("freeze")),
+            ("fre", Some("free")),
             ("pu", None),
             ("y", None),
             ("X", Some("x")),

@@ -72,8 +72,11 @@ fn primitive(p: &mut Parser) -> Completed {
             if p.at(SyntaxKind::Ident) {
                 let help = format!("write `==@{}` to match the id of another process", p.current_text());
                 p.unexpected("as a pattern `@` stands alone and is the own id".to_string(), Some(help));
+                // What was meant is not the own id: its type says nothing.
+                SyntaxKind::Error
+            } else {
+                SyntaxKind::OwnIdPattern
             }
-            SyntaxKind::OwnIdPattern
         }
         SyntaxKind::Minus => {
             p.bump();

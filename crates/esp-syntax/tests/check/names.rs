@@ -225,6 +225,46 @@ process server {
 }
 
 #[test]
+fn the_id_of_another_process_as_a_pattern_is_reported_once() {
+    check(
+        r##"
+channel c(pid(A), int);
+process A { out(c, @, 1); }
+process B { in(c, @A, _); }
+"##,
+        expect![[r#"
+            error[E0201]: as a pattern `@` stands alone and is the own id
+              at 4:20 `A`
+              help: write `==@A` to match the id of another process
+        "#]],
+    );
+}
+
+#[test]
+fn w0902_near_a_word_of_the_language() {
+    check(
+        r##"
+channel c(int) external in;
+process P { out(c, freez(1)); unlnk(1); out(c, sizof(2)); out(c, fre(3)); }
+"##,
+        expect![[r#"
+            warning[W0902]: `freez` is not declared, taken as `extern fn (int) -> int`
+              at 3:20 `freez`
+              help: did you mean `freeze`?
+            warning[W0902]: `unlnk` is not declared, taken as `extern fn (int) -> int`
+              at 3:31 `unlnk`
+              help: did you mean `unlink`?
+            warning[W0902]: `sizof` is not declared, taken as `extern fn (int) -> int`
+              at 3:48 `sizof`
+              help: did you mean `sizeof`?
+            warning[W0902]: `fre` is not declared, taken as `extern fn (int) -> int`
+              at 3:66 `fre`
+              help: did you mean `free`?
+        "#]],
+    );
+}
+
+#[test]
 fn e0208_fields_and_tags() {
     check(
         r##"
