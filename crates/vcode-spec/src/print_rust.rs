@@ -322,6 +322,8 @@ fn machine_impl(
         ("load_float", "d: Float, s: Reg, at: i32", "ldfi(d, s, at)"),
         ("load_double", "d: Float, s: Reg, at: i32", "lddi(d, s, at)"),
         ("nop", "", "nop()"),
+        ("jump", "b: Label", "j(b)"),
+        ("jump_register", "r: Reg", "jr(r)"),
     ] {
         let comma = if parameters.is_empty() { "" } else { ", " };
         let _ =

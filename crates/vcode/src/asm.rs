@@ -58,6 +58,8 @@ pub struct Label(pub(crate) u32);
 impl Label {
     /// Where `ret` goes.
     pub(crate) const EPILOGUE: Label = Label(MOST_LABELS);
+    /// Where a tail call goes: an epilogue that ends with a jump instead of a return.
+    pub(crate) const TAIL: Label = Label(MOST_LABELS - 1);
 }
 
 const UNBOUND: u32 = u32::MAX;
@@ -180,6 +182,8 @@ pub(crate) struct Function {
     /// constants, or an error.
     pub(crate) special: bool,
     pub(crate) leaf: bool,
+    /// Whether there are tail calls, and in the end where their epilogue is.
+    pub(crate) tail: Option<u32>,
     pub(crate) calls: bool,
     pub(crate) incoming: bool,
     pub(crate) stand_in_area: Option<i32>,
@@ -238,6 +242,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             error: None,
             special: convention.scratch == Scratch::Preserved,
             leaf: true,
+            tail: None,
             calls: false,
             incoming: false,
             stand_in_area: None,
@@ -386,7 +391,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(always)]
     pub fn label(&mut self) -> Label {
         match self.f.labels.push(UNBOUND) {
-            Some(index) if index < MOST_LABELS => Label(index),
+            Some(index) if index < Label::TAIL.0 => Label(index),
             Some(_) | None => {
                 self.f.fail(Error::Labels);
                 Label(0)

@@ -1,8 +1,8 @@
 //! Calls built at run time: any number and kind of arguments, put where the convention wants them. Knows places, not
 //! encodings.
 
-use crate::abi::{Counters, Place};
-use crate::asm::Asm;
+use crate::abi::{Counters, Place, Scratch};
+use crate::asm::{Asm, Label};
 use crate::error::Error;
 use crate::frame::Local;
 use crate::machine::{Machine, Register};
@@ -134,6 +134,33 @@ impl<M: Machine> Asm<'_, M> {
         if pushed != 0 {
             M::enter(self, i64::from(pushed));
         }
+        let floats_in_registers = self.place_arguments(signature, target, arguments, pushed, transfer)?;
+        self.finish_arguments(signature)?;
+        if let Target::Address(address) = target {
+            M::constant(self, M::SCRATCH, address as i64);
+        }
+        if M::COUNTS_FLOATS && floats_in_registers > 0 {
+            M::constant(self, M::RESULT, floats_in_registers);
+        }
+        M::call_register(self, M::SCRATCH);
+        if pushed != 0 {
+            M::leave(self, i64::from(pushed));
+        }
+        self.stand_ins(M::restore, M::restore_float);
+        Ok(())
+    }
+
+    /// Puts the arguments of a call where the convention wants them, and a target that is in a register into the
+    /// scratch register; returns how many floats are in registers.
+    fn place_arguments(
+        &mut self,
+        signature: Signature<'_>,
+        target: Target<M>,
+        arguments: &[Argument<M>],
+        pushed: u32,
+        transfer: i32,
+    ) -> Result<i64, Error> {
+        let convention = self.f.convention;
         let mut int = Moves::new();
         let mut float = Moves::new();
         if let Target::Reg(register) = target {
@@ -217,18 +244,53 @@ impl<M: Machine> Asm<'_, M> {
                 M::restore_float(self, M::Float::from_number(number), local.offset);
             }
         }
+        Ok(floats_in_registers)
+    }
+
+    /// Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this
+    /// one. It may end a leaf. All its arguments travel in registers.
+    ///
+    /// # Errors
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature, or one would travel on
+    /// the stack. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target needs one.
+    pub fn tail_call<'s>(
+        &mut self,
+        signature: impl Into<Signature<'s>>,
+        target: Target<M>,
+        arguments: &[Argument<M>],
+    ) -> Result<(), Error> {
+        let signature = signature.into();
+        let convention = self.f.convention;
+        match convention.scratch {
+            Scratch::Preserved => return Err(Error::RegisterTaken),
+            Scratch::Free => {}
+        }
+        let mut counters = Counters::default();
+        let mut expected = 0;
+        for ty in signature.types() {
+            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+            if matches!(place, Place::Stack(_)) {
+                return Err(Error::Arguments);
+            }
+            expected += 1;
+        }
+        if expected != arguments.len() {
+            return Err(Error::Arguments);
+        }
+        let transfer = self.transfer();
+        let floats_in_registers = self.place_arguments(signature, target, arguments, 0, transfer)?;
         self.finish_arguments(signature)?;
-        if let Target::Address(address) = target {
-            M::constant(self, M::SCRATCH, address as i64);
+        match target {
+            Target::Address(address) => M::constant(self, M::SECOND_SCRATCH, address as i64),
+            Target::Reg(_) if M::SCRATCH != M::SECOND_SCRATCH => M::copy(self, M::SECOND_SCRATCH, M::SCRATCH),
+            Target::Reg(_) => {}
         }
         if M::COUNTS_FLOATS && floats_in_registers > 0 {
             M::constant(self, M::RESULT, floats_in_registers);
         }
-        M::call_register(self, M::SCRATCH);
-        if pushed != 0 {
-            M::leave(self, i64::from(pushed));
-        }
-        self.stand_ins(M::restore, M::restore_float);
+        self.f.tail = Some(0);
+        self.f.special = true;
+        M::jump(self, Label::TAIL);
         Ok(())
     }
 

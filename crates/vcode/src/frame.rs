@@ -417,6 +417,7 @@ impl<'a, M: Machine> Asm<'a, M> {
                     M::nop(self);
                 }
             }
+            self.tail_epilogue(0);
             M::PROLOGUE as u32
         };
         let end = self.f.at(self.cursor.ip);
@@ -452,6 +453,10 @@ impl<'a, M: Machine> Asm<'a, M> {
                 } else {
                     self.return_at(fixup.site() as usize - M::SITE_BACK);
                 }
+                continue;
+            }
+            if let (Label::TAIL, Some(tail)) = (fixup.label(), self.f.tail) {
+                self.f.patch::<M>(fixup.site(), fixup.kind(), tail);
                 continue;
             }
             match self.f.labels.get(fixup.label().0) {
@@ -531,6 +536,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         if M::DELAY_SLOTS {
             M::nop(self);
         }
+        self.tail_epilogue(size);
 
         // The prologue is put together elsewhere, to learn its length.
         let mut buffer = [0_u8; PROLOGUE_BUFFER];
@@ -557,6 +563,23 @@ impl<'a, M: Machine> Asm<'a, M> {
             core::ptr::copy_nonoverlapping(buffer.as_ptr(), entry, length);
         }
         (body - length) as u32
+    }
+
+    /// The epilogue of tail calls, whose target is in the second scratch register, which no epilogue uses. It arrives in
+    /// the first, as the target of every call: there functions of MIPS and Alpha look for their own address.
+    fn tail_epilogue(&mut self, size: u32) {
+        if self.f.tail.is_none() {
+            return;
+        }
+        self.f.tail = Some(self.f.at(self.cursor.ip));
+        if size != 0 {
+            self.each_saved(Asm::restore_slot);
+            M::leave(self, i64::from(size));
+        }
+        if M::SCRATCH != M::SECOND_SCRATCH {
+            M::copy(self, M::SCRATCH, M::SECOND_SCRATCH);
+        }
+        M::jump_register(self, M::SCRATCH);
     }
 
     /// Visits every register that the frame preserves, with its slot.

@@ -1,7 +1,7 @@
 //! What the functions of this crate need to know about a machine. Implemented by the generated modules.
 
 use crate::abi::Abi;
-use crate::asm::Asm;
+use crate::asm::{Asm, Label};
 use crate::registers::Set;
 
 /// A machine register.
@@ -148,6 +148,10 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     fn load_float(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Reg, at: i32);
     /// Loads a double.
     fn load_double(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Reg, at: i32);
+    /// Jumps to a label.
+    fn jump(c: &mut Asm<'_, Self>, b: Label);
+    /// Jumps to the address in a register.
+    fn jump_register(c: &mut Asm<'_, Self>, r: Self::Reg);
     /// Does nothing, for one instruction.
     fn nop(c: &mut Asm<'_, Self>);
     /// Writes a distance into the instruction at `site`; false if it does not reach.

@@ -350,6 +350,14 @@ impl Machine for Aarch64 {
         c.nop();
     }
 
+    fn jump(c: &mut Asm<'_, Self>, b: Label) {
+        c.j(b);
+    }
+
+    fn jump_register(c: &mut Asm<'_, Self>, r: Reg) {
+        c.jr(r);
+    }
+
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(20);
         if fits_unsigned(i, 12, 0) {

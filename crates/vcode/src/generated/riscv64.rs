@@ -348,6 +348,14 @@ impl Machine for Riscv64 {
         c.nop();
     }
 
+    fn jump(c: &mut Asm<'_, Self>, b: Label) {
+        c.j(b);
+    }
+
+    fn jump_register(c: &mut Asm<'_, Self>, r: Reg) {
+        c.jr(r);
+    }
+
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(36);
         if fits_signed(i, 12, 0) {

@@ -310,6 +310,14 @@ impl Machine for Sparc64 {
         c.nop();
     }
 
+    fn jump(c: &mut Asm<'_, Self>, b: Label) {
+        c.j(b);
+    }
+
+    fn jump_register(c: &mut Asm<'_, Self>, r: Reg) {
+        c.jr(r);
+    }
+
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(28);
         if fits_signed(i, 13, 0) {

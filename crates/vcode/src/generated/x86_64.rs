@@ -289,6 +289,14 @@ impl Machine for X86_64 {
         c.nop();
     }
 
+    fn jump(c: &mut Asm<'_, Self>, b: Label) {
+        c.j(b);
+    }
+
+    fn jump_register(c: &mut Asm<'_, Self>, r: Reg) {
+        c.jr(r);
+    }
+
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
         c.space(15);
         if d.b == Reg::new(4).b && fits_signed(i, 8, 0) {

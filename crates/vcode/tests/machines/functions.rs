@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 
-use quaject_vcode::{Argument, Asm, Class, Core, Kind, Local, Machine, Param, Target, Type};
+use quaject_vcode::{
+    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Lists, Local, Machine, Param, Place, Register,
+    Scratch, Target, Type,
+};
 
 use crate::harness::Batch;
 
@@ -265,6 +268,11 @@ where
             });
         }
     }
+    for (index, example) in examples.iter().enumerate() {
+        add_tail_calls::<M>(batch, example, index, symbol(&example.name("callee", index)) as usize);
+    }
+    add_tail_calls_of_addresses::<M>(batch);
+    add_handler::<M>(batch);
     let callee = symbol("callee_0") as usize;
     batch.add_function::<M>("persistent registers survive calls", Kind::Calls, (1..=12).sum(), |asm, argument| {
         asm.putreg(argument);
@@ -290,6 +298,120 @@ where
             asm.cvd2l(rest[0], *float);
             asm.addl(*first, *first, rest[0]);
         }
+        asm.retl(*first);
+    });
+}
+
+/// Functions that end in a call, with and without a frame; those with arguments on the stack are refused.
+fn add_tail_calls<M: Machine>(batch: &mut Batch, example: &Example, index: usize, callee: usize)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let types: Vec<Type> = example.types.iter().map(|ty| ty.ty).collect();
+    let convention = M::CONVENTION;
+    let mut counters = Counters::default();
+    let on_stack = types.iter().any(|ty| {
+        matches!((convention.place)(&convention.int, &convention.float, &mut counters, *ty), Place::Stack(_))
+    });
+    let result = if on_stack { -1 } else { example.result(M::LONG_BITS) };
+    for (kind, framed, frame_bytes) in
+        [(Kind::Leaf, false, 0), (Kind::Leaf, true, 0), (Kind::Calls, true, 0), (Kind::Calls, true, 100_000)]
+    {
+        batch.add_function::<M>(&format!("tail call of signature {index} {types:?}"), kind, result, |asm, argument| {
+            asm.putreg(argument);
+            if framed {
+                let saved = M::Reg::from_number(M::INT.saved[1]);
+                if asm.claim(saved).is_ok() {
+                    asm.setl(saved, 77);
+                }
+            }
+            if frame_bytes != 0 {
+                let large = asm.local_bytes(frame_bytes, 8);
+                asm.stl_local(argument, large);
+            }
+            let (target, arguments) = values_in_registers::<M>(asm, example, &types, callee);
+            match asm.tail_call(&types[..], target, &arguments) {
+                Ok(()) => assert!(!on_stack, "arguments on the stack are the caller's"),
+                Err(error) => {
+                    assert!(on_stack, "{error}");
+                    asm.setl(argument, -1);
+                    asm.retl(argument);
+                }
+            }
+        });
+    }
+}
+
+/// Functions find their own address in the first scratch register when a tail call begins them, as MIPS and Alpha ask.
+fn add_tail_calls_of_addresses<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let callee = batch.add_handler::<M>("a function that returns its address", const { &M::CONVENTION }, |asm| {
+        let result = asm.result();
+        asm.movl(result, M::SCRATCH);
+    });
+    for frame_bytes in [0, 8, 100_000] {
+        let name = format!("tail call of an address out of {frame_bytes} bytes");
+        batch.add_function::<M>(&name, Kind::Leaf, callee as i64, |asm, argument| {
+            if frame_bytes != 0 {
+                let local = asm.local_bytes(frame_bytes, 8);
+                asm.stl_local(argument, local);
+            }
+            asm.tail_call(&[][..], Target::Address(callee), &[]).expect("it takes nothing");
+        });
+        batch.add_function::<M>(&name, Kind::Leaf, callee as i64, |asm, argument| {
+            if frame_bytes != 0 {
+                let local = asm.local_bytes(frame_bytes, 8);
+                asm.stl_local(argument, local);
+            }
+            asm.setp(argument, callee as u64);
+            asm.tail_call(&[][..], Target::Reg(argument), &[]).expect("it takes nothing");
+        });
+    }
+}
+
+/// A function that preserves every register it uses, as an interrupt handler must, called where all are in use.
+fn add_handler<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let convention = const {
+        &Convention {
+            int: Lists::new(&[], M::INT.temp, &[]),
+            float: Lists::new(&[], M::FLOAT.temp, &[]),
+            place: M::CONVENTION.place,
+            scratch: Scratch::Preserved,
+        }
+    };
+    let handler = batch.add_handler::<M>("an interrupt handler", convention, |asm| {
+        for value in 0..3 {
+            let register = asm.getreg(Class::Temporary).expect("there are that many");
+            asm.setl(register, -1 - value);
+            asm.divl(register, register, register);
+        }
+        let float = asm.getfloat(Class::Temporary).expect("there is one");
+        asm.setd(float, 99.0);
+        let refused = asm.tail_call(&[][..], Target::Address(0), &[]);
+        assert_eq!(refused, Err(Error::RegisterTaken), "no register is left for the target");
+    });
+    let count = M::INT.temp.len() as i64;
+    let sum = (1..=count).sum::<i64>() + 5;
+    batch.add_function::<M>("every register outlives an interrupt handler", Kind::Calls, sum, |asm, argument| {
+        asm.putreg(argument);
+        let float = M::Float::from_number(M::FLOAT.temp[0]);
+        asm.setd(float, 5.0);
+        let registers: Vec<M::Reg> = M::INT.temp.iter().map(|number| M::Reg::from_number(*number)).collect();
+        for (index, register) in registers.iter().enumerate() {
+            asm.setl(*register, index as i64 + 1);
+        }
+        asm.call(&[][..], Target::Address(handler), &[]).expect("it takes nothing");
+        let (first, rest) = registers.split_first().expect("there are many");
+        for register in rest {
+            asm.addl(*first, *first, *register);
+        }
+        asm.cvd2l(rest[0], float);
+        asm.addl(*first, *first, rest[0]);
         asm.retl(*first);
     });
 }
@@ -352,6 +474,22 @@ fn call_with_values<M: Machine>(
 ) where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
+    let (target, arguments) = values_in_registers::<M>(asm, example, types, callee);
+    let target = if through_register { target } else { Target::Address(callee) };
+    asm.call(types, target, &arguments).expect("the arguments match");
+    asm.retl(asm.result());
+}
+
+/// The arguments of a call, and its target in a register.
+fn values_in_registers<M: Machine>(
+    asm: &mut Asm<'_, M>,
+    example: &Example,
+    types: &[Type],
+    callee: usize,
+) -> (Target<M>, Vec<Argument<M>>)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
     // As many arguments as possible come from registers, so that they have to be moved around each other.
     let target = asm.getreg(Class::Temporary).expect("one register is free");
     let mut arguments = Vec::new();
@@ -379,11 +517,6 @@ fn call_with_values<M: Machine>(
             }
         }
     }
-    if through_register {
-        asm.setp(target, callee as u64);
-        asm.call(types, Target::Reg(target), &arguments).expect("the arguments match");
-    } else {
-        asm.call(types, Target::Address(callee), &arguments).expect("the arguments match");
-    }
-    asm.retl(asm.result());
+    asm.setp(target, callee as u64);
+    (Target::Reg(target), arguments)
 }

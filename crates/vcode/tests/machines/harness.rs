@@ -741,6 +741,29 @@ impl<'t> Batch<'t> {
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
     }
 
+    /// Adds a function with a convention of its own, which is called by the others; returns its address.
+    pub fn add_handler<M: Machine>(
+        &mut self,
+        name: &str,
+        convention: &'static quaject_vcode::Convention,
+        build: impl FnOnce(&mut Asm<'_, M>),
+    ) -> usize
+    where
+        for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    {
+        let mut region = vec![0_u8; 4096];
+        let mut workspace = Workspace::<M>::new();
+        let at = CODE_ADDRESS + self.code.len();
+        let region_ref = Region::from(&mut region[..]).executed_at(at);
+        let mut asm = Asm::<M>::begin_with(region_ref, &mut workspace, &[][..], &mut [], Kind::Leaf, convention)
+            .expect("the region is large enough");
+        build(&mut asm);
+        asm.retv();
+        let code = asm.end().unwrap_or_else(|error| panic!("{} {name}: {error}", M::NAME));
+        self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], Vec::new());
+        code.entry
+    }
+
     /// Adds a function of any signature, which `caller`, a C function that gets the address in the first word of
     /// memory, calls; the sum that comes back must be `value`.
     #[allow(clippy::too_many_arguments, reason = "one call site")]
