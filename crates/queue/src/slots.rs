@@ -457,11 +457,29 @@ impl<M: Memory> View<M> {
             match found.phase() {
                 Some(Phase::Busy) => held::<P>(found),
                 Some(Phase::Taken) => held::<C>(found),
+                Some(Phase::Free) if found == Word::rest(before, Phase::Free) => {
+                    self.unpublished::<P>(position.wrapping_sub(self.mask + 1))
+                }
                 Some(Phase::Free | Phase::Full | Phase::Void) | None => Refusal::Broken,
             }
         } else {
             Refusal::Broken
         }
+    }
+
+    /// Why `position` is still free though the lap after it has begun: it is an inner one of an insert of several, whose
+    /// first slot says whose it is, and is published last.
+    #[cold]
+    fn unpublished<P: Side>(&self, position: u64) -> Refusal {
+        for back in 1..SPAN_MAX.min(self.mask + 1) {
+            let first = position.wrapping_sub(back);
+            let state = self.state(first);
+            let covers = state.ahead_of(self.lap(first)) == 0 && state.span() > back;
+            if covers && state.phase() == Some(Phase::Busy) {
+                return held::<P>(state);
+            }
+        }
+        if self.state(position) == self.rest(position, Phase::Free) { Refusal::Broken } else { Refusal::NotReady }
     }
 
     /// Why there is no item at `position`: honest peers have not published there yet, or a consumer is still reading

@@ -208,6 +208,17 @@ static inline enum qj_ring_result qj_ring__held(struct qj_ring_end *end, uint64_
     end->held_by = (uint8_t)qj_ring__owner(found);
     return QJ_RING_HELD;
 }
+/* Why `position` is still free though the lap after it has begun: it is an inner one of an insert of several, whose
+ * first slot says whose it is, and is published last. */
+static inline enum qj_ring_result qj_ring__unpublished(struct qj_ring_end *end, uint64_t position) {
+    for (uint64_t back = 1; back < QJ_RING_SPAN_MAX && back <= end->mask; back++) {
+        uint64_t state = qj_ring__get_state(end, position - back);
+        int covers = qj_ring__ahead(end, state, position - back) == 0 && qj_ring__span(state) > back;
+        if (covers && qj_ring__phase(state) == QJ_RING_BUSY) return qj_ring__held(end, state, QJ_RING_MP_SC);
+    }
+    return qj_ring__get_state(end, position) == qj_ring__rest(end, position, QJ_RING_FREE) ? QJ_RING_BROKEN
+                                                                                           : QJ_RING_NOT_READY;
+}
 /* Why a push finds no room at `position`: the message of the lap before is still there. */
 static inline enum qj_ring_result qj_ring__full(struct qj_ring_end *end, uint64_t found, uint64_t position) {
     uint64_t before = position - end->mask - 1;
@@ -217,6 +228,7 @@ static inline enum qj_ring_result qj_ring__full(struct qj_ring_end *end, uint64_
         return qj_ring__held(end, found, QJ_RING_MP_SC);
     if (qj_ring__ahead(end, found, before) == 0 && qj_ring__phase(found) == QJ_RING_TAKEN)
         return qj_ring__held(end, found, QJ_RING_SP_MC);
+    if (found == qj_ring__rest(end, before, QJ_RING_FREE)) return qj_ring__unpublished(end, before);
     return QJ_RING_BROKEN;
 }
 /* Why a pop finds no message at `position`: nothing was published there yet, or the message of the lap before is still
