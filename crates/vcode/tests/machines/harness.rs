@@ -1065,7 +1065,10 @@ fn disassemble(tools: &Tools, path: &Path) -> Vec<String> {
         match relative {
             Some(target) => out.push(format!("{} .{:+}", words[0], target.wrapping_sub(*address))),
             // Shifts by one have an encoding, and a spelling, of their own.
-            None if words.len() == 2 && ["shl", "shr", "sar", "rol", "ror"].contains(&words[0]) && !words[1].contains(',') => {
+            None if words.len() == 2
+                && ["shl", "shr", "sar", "rol", "ror"].contains(&words[0])
+                && !words[1].contains(',') =>
+            {
                 out.push(format!("{} $0x1,{}", words[0], words[1]));
             }
             // Distances count from the end of an instruction, whose length may differ.
