@@ -214,6 +214,7 @@ impl Layout {
             first_gap = Some(Gap::Nothing);
             self.ops.push(Op::Indent);
         }
+        let separator = if gaps::is_filled(node) { Gap::Fill } else { Gap::Line };
         let mut inside: Option<Inside> = None;
         let mut opened = false;
         let mut previous: Option<SyntaxKind> = None;
@@ -238,7 +239,7 @@ impl Layout {
                 }
                 (None, Some(Inside::Block), Some(SyntaxKind::ElseKeyword)) => Gap::Space,
                 (None, Some(Inside::Block), _) => Gap::Statement { blank: false },
-                (None, Some(_), Some(SyntaxKind::Comma)) => Gap::Line,
+                (None, Some(_), Some(SyntaxKind::Comma)) => separator,
                 (None, _, Some(previous)) => self.between(node.kind(), previous, first_kind),
                 (None, _, None) => Gap::Nothing,
             };

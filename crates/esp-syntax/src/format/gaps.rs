@@ -1,6 +1,7 @@
 //! What stands between two tokens: nothing, a blank, or a place where a line may end.
 
 use crate::tree::{SyntaxKind, SyntaxNode};
+use rowan::NodeOrToken;
 
 /// The space before a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,4 +169,19 @@ pub(super) fn is_body(parent: SyntaxKind, child: &SyntaxNode, previous: Option<S
         _ => false,
     };
     governs && child.kind() != SyntaxKind::Block
+}
+
+/// Elements of an array that are no longer than this stand side by side when it takes several lines.
+const SHORT: u32 = 10;
+
+/// Whether an open list fills its lines: an array of short literals and names, as a table is.
+pub(super) fn is_filled(node: &SyntaxNode) -> bool {
+    let is_short = |element: SyntaxNode| {
+        let tokens = element.descendants_with_tokens().filter_map(NodeOrToken::into_token);
+        let lengths = tokens.filter(|token| !token.kind().is_trivia()).map(|token| u32::from(token.text_range().len()));
+        // One token, or one with a sign: what has more may be broken itself.
+        let (count, length) = lengths.fold((0, 0), |(count, sum), length| (count + 1, sum + length));
+        count <= 2 && length <= SHORT
+    };
+    node.kind() == SyntaxKind::ArrayExpr && node.children().all(is_short)
 }

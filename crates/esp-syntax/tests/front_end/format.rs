@@ -182,17 +182,44 @@ fn long_lists_open() {
                 5
               );
               var a: array[4] of int = [
-                1,
-                2,
-                3 // three
-                ,
-                4
+                1, 2, 3 // three
+                , 4
               ];
             }
             type userT = union {
               send: sendT,
               fetch: fetchT
             };
+        "#]],
+    );
+}
+
+#[test]
+fn arrays_of_short_elements_fill_their_lines() {
+    let numbers: Vec<String> = (0..40).map(|number| (number * 37 - 300).to_string()).collect();
+    let table = numbers.join(",");
+    check(
+        &format!(
+            "const a = [{table}];\nconst b = [\n1, // one\n2, 3, /* four */ 4,\n\n5,\n6 // six\n];\nconst c = [1, 2];\nprocess p {{ var v = #[{table}]; }}"
+        ),
+        expect![[r#"
+            const a = [
+              -300, -263, -226, -189, -152, -115, -78, -41, -4, 33, 70, 107, 144, 181, 218, 255, 292, 329, 366,
+              403, 440, 477, 514, 551, 588, 625, 662, 699, 736, 773, 810, 847, 884, 921, 958, 995, 1032, 1069,
+              1106, 1143
+            ];
+            const b = [
+              1, // one
+              2, 3, /* four */ 4, 5, 6 // six
+            ];
+            const c = [1, 2];
+            process p {
+              var v = #[
+                -300, -263, -226, -189, -152, -115, -78, -41, -4, 33, 70, 107, 144, 181, 218, 255, 292, 329,
+                366, 403, 440, 477, 514, 551, 588, 625, 662, 699, 736, 773, 810, 847, 884, 921, 958, 995, 1032,
+                1069, 1106, 1143
+              ];
+            }
         "#]],
     );
 }
