@@ -43,7 +43,7 @@ const SAID: [&str; 9] = [
 ];
 
 /// Programs that wait in vain in different ways, and a piece of what is said of them.
-const DEADLOCKS: [(&str, &str); 4] = [
+const DEADLOCKS: [(&str, &str); 6] = [
     (
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\n\
          process Q { alt { in(b, $x) { out(a, x); } } }\n",
@@ -52,6 +52,14 @@ const DEADLOCKS: [(&str, &str); 4] = [
     (
         "channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n",
         "for nobody who is left to read",
+    ),
+    (
+        "channel a(int) external out;\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, _); }\n",
+        "      for `a`, which the world has closed\n",
+    ),
+    (
+        "type t = bytes[<=4];\npool t 1;\nchannel a(t) external out;\nprocess P { in(a, _); }\n",
+        "      for `a`, which the world has closed, or for a free object to hold what it brings\n",
     ),
     (
         "channel a(int) shared;\nchannel b(int);\nprocess P[9] { in(a, $x); out(b, x); }\n\

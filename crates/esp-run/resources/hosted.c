@@ -1220,6 +1220,10 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
 {
     esp_pid found[NAMES];
     uint32_t k, all = 0, shown;
+    if (wait->world) {
+        fprintf(stderr, "      for %s\n", wait->world);
+        return;
+    }
     for (k = 0; k < wait->partners; k++) {
         const qj_instances_of *range = &qj_partners[wait->partner + k];
         esp_pid i;

@@ -56,6 +56,7 @@ typedef struct qj_wait {
     uint32_t count;
     uint32_t file, line, column;
     const char *channel, *verb;
+    const char *world; /* at a channel to or from the world: what is waited for instead of partners; or 0 */
     uint32_t partner, partners; /* into qj_partners */
 } qj_wait;
 

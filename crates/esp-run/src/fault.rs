@@ -2,7 +2,8 @@
 //! Knows the program, not how it ran.
 
 use quaject_esp_ir::ir::{
-    ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Wait,
+    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
+    TypeId, TypeTable, Wait,
 };
 use quaject_esp_ir::report::{FaultReport, WaitsFor, fault_name, location_text};
 use smol_str::SmolStr;
@@ -112,6 +113,10 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitsFor]) {
             let _ = writeln!(text, "      for a guard that stays false");
             continue;
         };
+        if let Some(words) = waits_for_world(program, channel, direction) {
+            let _ = writeln!(text, "      for {words}");
+            continue;
+        }
         let partners: Vec<String> =
             wait.partners.iter().take(6).map(|partner| format!("`{}`", program.instance_name(*partner))).collect();
         let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
@@ -124,6 +129,38 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitsFor]) {
             Direction::Out => "read",
         };
         let _ = writeln!(text, "      for {partners} to {verb} `{}`", program.channels[channel.0 as usize].name);
+    }
+}
+
+/// What is waited for in vain at a channel to or from the world: an open one leaves hope, and is no deadlock, unless
+/// nothing is left to hold what it brings.
+pub(crate) fn waits_for_world(program: &Program, channel: ChannelId, direction: Direction) -> Option<String> {
+    let channel = &program.channels[channel.0 as usize];
+    match channel.boundary {
+        Boundary::Internal => None,
+        Boundary::ToWorld | Boundary::FromWorld => {
+            let needs_object = channel.payload.iter().any(|ty| needs_object(&program.types, *ty));
+            let name = &channel.name;
+            Some(match (direction, needs_object) {
+                (Direction::In, true) => {
+                    format!("`{name}`, which the world has closed, or for a free object to hold what it brings")
+                }
+                (Direction::In, false) | (Direction::Out, _) => format!("`{name}`, which the world has closed"),
+            })
+        }
+    }
+}
+
+/// Whether values of the type may be or hold objects of a pool.
+fn needs_object(types: &TypeTable, ty: TypeId) -> bool {
+    match types.get(ty) {
+        Type::Boxed(_) => true,
+        Type::Array { element, .. } => needs_object(types, *element),
+        Type::Record(id) | Type::Union(id) => {
+            let parts = &types.aggregate(*id).parts;
+            parts.iter().any(|(_, part)| part.is_some_and(|part| needs_object(types, part)))
+        }
+        Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => false,
     }
 }
 

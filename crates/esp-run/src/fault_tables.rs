@@ -1,7 +1,7 @@
 //! What an executable says of a fault: tables of the words that `fault` uses here, of who waits where for whom, and of
 //! what has a name, in C. The hosted main puts them together (`tell_fault`).
 
-use crate::fault::{cause, help, names, operations_at, possible_partners, wait_places};
+use crate::fault::{cause, help, names, operations_at, possible_partners, wait_places, waits_for_world};
 use quaject_esp_ir::ir::{Direction, Fault, ProcessId, Program};
 use quaject_esp_ir::report::fault_name;
 use std::fmt::Write;
@@ -48,9 +48,11 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
                     Direction::In => "write",
                     Direction::Out => "read",
                 };
+                let world =
+                    waits_for_world(program, channel, direction).map_or("0".to_string(), |words| quoted(&words));
                 let _ = writeln!(
                     text,
-                    "    {{{instances}, {at}, {}, {}, {count}, {}}},",
+                    "    {{{instances}, {at}, {}, {}, {world}, {count}, {}}},",
                     quoted(&program.channels[channel.0 as usize].name),
                     quoted(verb),
                     ranges.len()
@@ -62,6 +64,6 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
             }
         }
     }
-    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
     let _ = writeln!(text, "const qj_instances_of qj_partners[] = {{{partners}{{0, 0}}}};\n");
 }
