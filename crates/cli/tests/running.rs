@@ -410,6 +410,20 @@ fn checked_arithmetic_faults() {
 }
 
 #[test]
+fn build_does_not_make_a_folder_called_like_a_c_file() {
+    let folder = Folder::with(&[("add.esp", ADD)]);
+    folder.qj("build add.esp --emit c -o out/x.c").assert().code(2).stderr_eq(
+        "error: `out/x.c` names a file, and `--emit c` writes several into a folder\n\
+         help: `-o out` writes `add.c`, `add.h` and `quaject/esp.h` there\n...\n",
+    );
+    assert!(!folder.path("out").exists(), "nothing is written");
+    folder.qj("build add.esp --emit c -o x.c").assert().code(2).stderr_eq("...\nhelp: `-o .` writes [..]\n...\n");
+    std::fs::create_dir(folder.path("x.c")).expect("a folder can be made");
+    folder.qj("build add.esp --emit c -o x.c").assert().success();
+    assert!(folder.path("x.c/add.c").is_file(), "a folder that is there is a folder");
+}
+
+#[test]
 fn build_writes_c_that_compiles_by_itself_and_ir_that_reads() {
     let folder = Folder::with(&[("add.esp", ADD)]);
     folder

@@ -47,9 +47,10 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 },
                 ..c::Options::default()
             };
+            let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
+            refuse_file(&folder, &stem)?;
             let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options.clone())))?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
-            let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             write_c(&folder, &stem, generated).map_err(Stop::at)?;
             if arguments.report {
                 print(attempts(&outputs).as_bytes())?;
@@ -82,6 +83,21 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
 fn attempts(outputs: &Outputs) -> String {
     let lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
     if lines.is_empty() { String::new() } else { lines.concat() + "\n" }
+}
+
+/// Refuses the name of a C file where a folder is meant, unless there is such a folder.
+fn refuse_file(folder: &Path, stem: &str) -> Result<(), Stop> {
+    let looks_like_file = folder.extension().is_some_and(|extension| extension == "c" || extension == "h");
+    if !looks_like_file || folder.is_dir() {
+        return Ok(());
+    }
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),
+        Some(_) | None => ".".to_string(),
+    };
+    let cause = format!("`{}` names a file, and `--emit c` writes several into a folder", folder.display());
+    let help = format!("`-o {parent}` writes `{stem}.c`, `{stem}.h` and `quaject/esp.h` there");
+    Err(Stop::at(Trouble::usage(cause).help(help)))
 }
 
 /// The C file, its header and the run-time header.
