@@ -59,7 +59,15 @@ pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Set> {
     flow.find_live();
     let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
         Terminator::Wait(wait) => Some(flow.live_at_rest(wait)),
-        _ => None,
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Yield(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => None,
     });
     waits.collect()
 }

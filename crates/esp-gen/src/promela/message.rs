@@ -213,7 +213,15 @@ impl<'a> Branching<'_, 'a> {
             .into_iter()
             .find_map(|id| match &body.blocks[id.0 as usize].terminator {
                 Terminator::Result(parts) => Some(parts.as_slice()),
-                _ => None,
+                Terminator::Jump(_)
+                | Terminator::Branch { .. }
+                | Terminator::Switch { .. }
+                | Terminator::Yield(_)
+                | Terminator::Wait(_)
+                | Terminator::Return(_)
+                | Terminator::Exit(_)
+                | Terminator::End
+                | Terminator::Fault(_) => None,
             })
             .unwrap_or(&[])
     }

@@ -169,7 +169,15 @@ fn is_guarded(program: &Program, channel: usize) -> bool {
     let branches =
         program.processes.iter().flat_map(|process| &process.body.blocks).flat_map(|block| match &block.terminator {
             Terminator::Wait(wait) => wait.branches.as_slice(),
-            _ => &[],
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => &[],
         });
     branches.into_iter().any(|branch| match &branch.operation {
         Operation::In { channel: of, condition, .. } => {

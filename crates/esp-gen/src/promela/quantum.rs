@@ -250,7 +250,16 @@ impl<'a> Quantum<'_, '_, 'a> {
         let block = self.data(edge.to);
         match block.terminator {
             Terminator::Fault(fault) if block.instructions.is_empty() => Some((fault, block.location)),
-            _ => None,
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Wait(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => None,
         }
     }
 

@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
         match op {
             Op::Constant(value) => none(match self.kind(result) {
                 Kind::Bool => Expr::tight(if *value == 0 { "false" } else { "true" }),
-                _ => Expr::number(*value),
+                Kind::Int(_) | Kind::Pid(_) | Kind::Reference(_) | Kind::Tag | Kind::Length(_) => Expr::number(*value),
             }),
             Op::Unary(op, a) => {
                 let (expr, demand) = expression::unary(*op, &self.kind(*a), &self.value(*a), checks);
