@@ -114,7 +114,7 @@ pub(crate) struct Library {
     exported: &'static Exported,
     abi: Abi,
     // Dropped last: `exported` lies in it.
-    library: libloading::Library,
+    handle: libloading::Library,
 }
 
 impl Library {
@@ -130,9 +130,9 @@ impl Library {
         workshop.build(Product::Library, &inputs, &["ESP_OPTIONAL_EXTERNS"], &output)?;
         let unloadable = |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {error}"));
         // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
-        let library = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
+        let handle = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
         // SAFETY: The symbol is of the C type `esp_library`, which `Exported` repeats; checked below by its version.
-        let exported = unsafe { library.get::<*const Exported>(abi.symbol.as_bytes()) }.map_err(unloadable)?;
+        let exported = unsafe { handle.get::<*const Exported>(abi.symbol.as_bytes()) }.map_err(unloadable)?;
         // SAFETY: The symbol lies in the library, which is kept as long as the reference.
         let exported: &'static Exported = unsafe { &**exported };
         let expected = (ABI, program.instance_count(), abi.sources.len() as u32, abi.sinks.len() as u32);
@@ -140,7 +140,7 @@ impl Library {
         if expected != found {
             return Err(Trouble::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
         }
-        Ok(Library { exported, abi, library })
+        Ok(Library { exported, abi, handle })
     }
 
     /// Runs the program to its end.
@@ -220,7 +220,7 @@ impl Library {
     /// Writes what C code has printed.
     fn flush_c(&self) {
         // SAFETY: The C library's `fflush` has this type; without it nothing can have been printed.
-        if let Ok(flush) = unsafe { self.library.get::<unsafe extern "C" fn(*mut c_void) -> i32>(b"fflush\0") } {
+        if let Ok(flush) = unsafe { self.handle.get::<unsafe extern "C" fn(*mut c_void) -> i32>(b"fflush\0") } {
             // SAFETY: A null pointer means every stream.
             unsafe { flush(std::ptr::null_mut()) };
         }

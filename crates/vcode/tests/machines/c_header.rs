@@ -148,7 +148,7 @@ where
         let mut command = Command::new(compiler);
         command.args(language).args(["-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I"]);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary).arg(&source);
-        if tools.library.is_none() && tools.qemu.is_some() {
+        if tools.sysroot.is_none() && tools.qemu.is_some() {
             command.arg("-static");
         }
         let output = command.output().unwrap_or_else(|error| panic!("cannot start {compiler}: {error}"));
@@ -168,8 +168,8 @@ fn run(tools: &Tools, binary: &Path) -> Vec<u8> {
     let mut command = match tools.qemu {
         Some(qemu) => {
             let mut command = Command::new(qemu);
-            if let Some(library) = tools.library {
-                command.env("QEMU_LD_PREFIX", library);
+            if let Some(sysroot) = tools.sysroot {
+                command.env("QEMU_LD_PREFIX", sysroot);
             }
             command.arg(binary);
             command

@@ -99,7 +99,7 @@ pub struct Operands<R, F> {
 pub struct Tools {
     pub prefix: &'static str,
     pub qemu: Option<&'static str>,
-    pub library: Option<&'static str>,
+    pub sysroot: Option<&'static str>,
     pub assembler: &'static [&'static str],
     pub prelude: &'static str,
     pub little: bool,
@@ -832,8 +832,8 @@ impl<'t> Batch<'t> {
         let mut command = match self.tools.qemu {
             Some(qemu) => {
                 let mut command = Command::new(qemu);
-                if let Some(library) = self.tools.library {
-                    command.env("QEMU_LD_PREFIX", library);
+                if let Some(sysroot) = self.tools.sysroot {
+                    command.env("QEMU_LD_PREFIX", sysroot);
                 }
                 command.arg(&runner);
                 command
@@ -1005,7 +1005,7 @@ fn build_runner(tools: &Tools, folder: &Path, c: &str) {
     write(&extra, c.as_bytes());
     let mut command = Command::new(compiler(tools));
     command.args(["-O1", "-no-pie", "-o"]).arg(&runner).arg(&source).arg(&extra);
-    if tools.library.is_none() {
+    if tools.sysroot.is_none() {
         command.arg("-static");
     }
     let output = command.output().expect("the compiler starts");

@@ -15,7 +15,7 @@ use quaject_vcode::{Asm, Core, Extension, Machine, decode};
 const X86_64: Tools = Tools {
     prefix: "",
     qemu: None,
-    library: None,
+    sysroot: None,
     assembler: &["--64"],
     prelude: ".text\n",
     little: true,
@@ -25,7 +25,7 @@ const X86_64: Tools = Tools {
 const AARCH64: Tools = Tools {
     prefix: "aarch64-linux-gnu-",
     qemu: Some("qemu-aarch64"),
-    library: None,
+    sysroot: None,
     assembler: &[],
     prelude: ".text\n",
     little: true,
@@ -35,7 +35,7 @@ const AARCH64: Tools = Tools {
 const RISCV64: Tools = Tools {
     prefix: "riscv64-linux-gnu-",
     qemu: Some("qemu-riscv64"),
-    library: None,
+    sysroot: None,
     assembler: &["-march=rv64g", "-mno-relax"],
     prelude: ".option norvc\n.text\n",
     little: true,
@@ -45,7 +45,7 @@ const RISCV64: Tools = Tools {
 const MIPS: Tools = Tools {
     prefix: "mips-linux-gnu-",
     qemu: Some("qemu-mips"),
-    library: None,
+    sysroot: None,
     assembler: &["-mips32r2", "-mabi=32"],
     prelude: ".set noreorder\n.set noat\n.set nomacro\n.text\n",
     little: false,
@@ -55,7 +55,7 @@ const MIPS: Tools = Tools {
 const SPARC64: Tools = Tools {
     prefix: "sparc64-linux-gnu-",
     qemu: Some("qemu-sparc64"),
-    library: None,
+    sysroot: None,
     assembler: &["-64", "-Av9"],
     prelude: ".register %g2,#scratch\n.register %g3,#scratch\n.text\n",
     little: false,
@@ -65,7 +65,7 @@ const SPARC64: Tools = Tools {
 const ALPHA: Tools = Tools {
     prefix: "alpha-linux-gnu-",
     qemu: Some("qemu-alpha"),
-    library: Some("/usr/alpha-linux-gnu"),
+    sysroot: Some("/usr/alpha-linux-gnu"),
     assembler: &["-mev6"],
     prelude: ".set noat\n.set nomacro\n.text\n",
     little: true,
