@@ -45,11 +45,7 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
     for (shell, place) in COMPLETIONS {
         write(&prefix.join(place), &output_of(Command::new(&command).args(["completions", shell]))?)?;
     }
-    for headers in entries(&root().join("crates"))?.iter().map(|folder| folder.join("include")) {
-        if headers.is_dir() {
-            copy_folder(&headers, &prefix.join("include"))?;
-        }
-    }
+    install_headers(prefix)?;
     install_library(prefix)?;
     for (folder, place) in FOLDERS {
         if root().join(folder).is_dir() {
@@ -60,6 +56,16 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
         copy(&root().join(document), &prefix.join("share/doc/quaject").join(document))?;
     }
     println!("installed qj below {}", prefix.display());
+    Ok(())
+}
+
+/// The C headers of every crate.
+fn install_headers(prefix: &Path) -> Result<(), Failure> {
+    for headers in entries(&root().join("crates"))?.iter().map(|folder| folder.join("include")) {
+        if headers.is_dir() {
+            copy_folder(&headers, &prefix.join("include"))?;
+        }
+    }
     Ok(())
 }
 
@@ -83,8 +89,8 @@ fn install_library(prefix: &Path) -> Result<(), Failure> {
          Name: quaject-ac\n\
          Description: Asynchronous C: blocks of tasks with lazily owned stacks\n\
          Version: {}\n\
-         Cflags: -I${{includedir}}\n\
-         Libs: -L${{libdir}} -lquaject-ac -pthread -ldl\n",
+         Cflags: -I\"${{includedir}}\"\n\
+         Libs: -L\"${{libdir}}\" -lquaject-ac -pthread -ldl\n",
         prefix_path.display(),
         env!("CARGO_PKG_VERSION"),
     );
@@ -143,4 +149,103 @@ fn make_room(path: &Path) -> Result<(), Failure> {
 
 fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure(format!("cannot {verb} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quaject_test_support::{quick_run, tool};
+
+    /// Compiler, its language, what it is given beside what pkg-config says, the program, what the program prints.
+    const PROGRAMS: &[(&str, &str, &[&str], &str, &str)] = &[
+        ("gcc", "c", &["-std=c11"], STRAIGHT, "12 both\n"),
+        ("clang", "c", &["-std=c11"], STRAIGHT, "12 both\n"),
+        ("g++", "cpp", &["-std=c++17"], LAMBDAS, "45\n"),
+        ("clang++", "cpp", &["-std=c++17"], LAMBDAS, "45\n"),
+        ("gcc", "c", &["-std=gnu11"], PAPER, "Got here.\nGot here too.\n"),
+        ("clang", "c", &["-std=gnu11", "-fblocks"], PAPER, "Got here.\nGot here too.\n"),
+    ];
+
+    const STRAIGHT: &str = r#"
+        #include <quaject/ac/io.h>
+        #include <quaject/ac/ipc.h>
+        #include <stdio.h>
+        static void count(int value) { qj_ac_yield(), printf("%d", value), fflush(stdout); }
+        int main(void) {
+            DO_FINISH({ ASYNC_CALL(count, 1); ASYNC_CALL(count, 2); });
+            printf(" both\n");
+            return 0;
+        }"#;
+
+    const LAMBDAS: &str = r#"
+        #include <quaject/ac.h>
+        #include <cstdio>
+        int main() {
+            int sum = 0, *to = &sum;
+            DO_FINISH({
+                for (int i = 0; i < 10; i++) ASYNC({ qj_ac_yield(); *to += i; });
+            });
+            std::printf("%d\n", sum);
+        }"#;
+
+    /// Figure 1 of the paper.
+    const PAPER: &str = r#"
+        #include <quaject/thc.h>
+        #include <stdio.h>
+        static void do_something(void) { THCYield(); printf("Got here too.\n"); }
+        static void do_something_else(void) { printf("Got here.\n"); }
+        int main(void) {
+            thc_init();
+            DO_FINISH({ ASYNC(do_something();); ASYNC(do_something_else();); });
+            thc_done();
+            return 0;
+        }"#;
+
+    /// What a user does after `cargo xtask install`: asks pkg-config, compiles, runs; with every compiler and language.
+    #[test]
+    fn pkg_config_finds_the_library() {
+        if quick_run("a program built against an installed library") || tool(&["pkg-config"]).is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("there is room for temporary files");
+        // A prefix with a blank in it: pkg-config quotes it, and the shell below must understand.
+        let prefix = folder.path().join("a prefix");
+        install_headers(&prefix).and_then(|()| install_library(&prefix)).unwrap_or_else(|error| panic!("{}", error.0));
+        for (index, (compiler, ending, flags, program, expected)) in PROGRAMS.iter().enumerate() {
+            if tool(&[compiler]).is_none() {
+                continue;
+            }
+            let source = folder.path().join(format!("{index}.{ending}"));
+            fs::write(&source, program).expect("the folder is ours");
+            let output = built(&prefix, folder.path(), compiler, flags, &source, &index.to_string());
+            assert_eq!(output, *expected, "{compiler} {flags:?}");
+        }
+        // The servers, by the line at their top.
+        for server in ["echo", "httpd"] {
+            let source = root().join("crates/ac/examples/c").join(server).with_extension("c");
+            built(&prefix, folder.path(), "cc", &["-O2"], &source, server);
+        }
+    }
+
+    /// Compiles as a user would, runs it without arguments when it is ours, and returns what it prints.
+    fn built(prefix: &Path, folder: &Path, compiler: &str, flags: &[&str], source: &Path, name: &str) -> String {
+        let command = format!(
+            "eval {compiler} {} -Wall -Wextra -Werror '\"$SOURCE\"' \"$(pkg-config --cflags --libs quaject-ac)\" -o {name}",
+            flags.join(" ")
+        );
+        let result = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(folder)
+            .env("SOURCE", source)
+            .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+            .output()
+            .expect("sh starts");
+        assert!(result.status.success(), "{command}\n{}", String::from_utf8_lossy(&result.stderr));
+        if source.starts_with(root()) {
+            return String::new();
+        }
+        let output = Command::new(folder.join(name)).output().expect("what was linked starts");
+        assert!(output.status.success(), "{command}: {}", output.status);
+        String::from_utf8(output.stdout).expect("the programs print ASCII")
+    }
 }

@@ -38,6 +38,21 @@ const TOOLS: &[Tool] = &[
         needed_by: "the script that lists tasks in the debugger",
     },
     Tool {
+        package: Package::Named("pkg-config"),
+        probe: "pkg-config --version",
+        needed_by: "programs built against the installed C library",
+    },
+    Tool {
+        package: Package::Named("g++-12-aarch64-linux-gnu"),
+        probe: "aarch64-linux-gnu-g++-12 --version",
+        needed_by: "C++ exceptions through tasks on AArch64",
+    },
+    Tool {
+        package: Package::Named("g++-12-riscv64-linux-gnu"),
+        probe: "riscv64-linux-gnu-g++-12 --version",
+        needed_by: "C++ exceptions through tasks on RISC-V",
+    },
+    Tool {
         package: Package::Named("binutils"),
         probe: "readelf --version",
         needed_by: "no object of Asynchronous C asks for an executable stack",
