@@ -1,4 +1,4 @@
-/* An echo server, written straight-line: one task per connection.
+/* An echo server, written straight-line: one task per connection, which may live for a day.
  *
  *     cc -O2 echo.c $(pkg-config --cflags --libs quaject-ac) -o echo && ./echo 7000
  */
@@ -12,12 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DAY_NS (24u * 3600u * (uint64_t)1000000000u)
+
 static void serve(int connection) {
-    char buffer[4096];
-    ssize_t count;
-    while ((count = qj_ac_read(connection, buffer, sizeof buffer)) > 0) {
-        if (qj_ac_write_all(connection, buffer, (size_t)count) != 0) break;
-    }
+    DO_FINISH_(life, {
+        qj_ac_deadline(life, DAY_NS);
+        char buffer[4096];
+        ssize_t count;
+        while ((count = qj_ac_read(connection, buffer, sizeof buffer)) > 0) {
+            if (qj_ac_write_all(connection, buffer, (size_t)count) != 0) break;
+        }
+    });
     close(connection);
 }
 

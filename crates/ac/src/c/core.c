@@ -71,6 +71,7 @@ static void make_key(void) {
 void qj_ac_start(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current != &qj_ac__nowhere) return;
+    qj_ac__refuse_shadow_stack();
     memset(runtime, 0, sizeof *runtime);
     runtime->slots = no_slots;
     runtime->queue.next = runtime->queue.prev = &runtime->queue;

@@ -31,7 +31,9 @@ uint32_t qj_ac_id_create(void) {
         runtime->free_first = runtime->slots[index].next_free;
         if (runtime->free_first == 0) runtime->free_last = 0;
     } else {
-        return 0;
+        qj_ac__die("out of task numbers: all %u of this thread are in use; give back with qj_ac_id_remove() what no "
+                   "task waits under",
+                   QJ_AC_SLOTS - 1);
     }
     struct qj_ac_slot *slot = &runtime->slots[index];
     /* The generation of a free slot is the last one used; 0 was never used, and is skipped when it comes round. */

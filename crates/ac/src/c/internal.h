@@ -20,6 +20,8 @@ void qj_ac__stacks_free(struct qj_ac_runtime *runtime);
 /* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool goes. */
 void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
 void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
+/* Stops the process when the calling thread has a shadow stack. */
+void qj_ac__refuse_shadow_stack(void);
 
 /* ---- the machine's .S ---- */
 /* Makes a task whose parent has been taken away end as one of its own. */

@@ -1,6 +1,7 @@
 /* Input and output: the calls, their cancellation, and the choice between io_uring and epoll. Knows neither from inside.
  *
- * QJ_AC_IO_FAULTS=SEED cuts reads and writes short at random, as networks do, so that programs can be tested. */
+ * So that programs can be tested, QJ_AC_IO_FAULTS=SEED cuts reads and writes short at random, as networks do, and
+ * QJ_AC_IO_CANCELS=SEED now and then cancels the block around one of them. */
 #include "io.h"
 
 #include <stdlib.h>
@@ -8,7 +9,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static __thread uint64_t faults; /* state of the random numbers; 0: none wanted */
+/* States of random numbers; 0: none wanted. */
+static __thread uint64_t faults, cancels;
+
+static uint64_t seed_of(const char *variable) {
+    const char *text = getenv(variable);
+    return text != NULL ? strtoull(text, NULL, 10) * 2 + 1 : 0;
+}
 
 static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     if (runtime->io != NULL) return runtime->io;
@@ -25,8 +32,8 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
         if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: this kernel offers no io_uring");
         io->epoll = epoll_open(io->wake);
     }
-    const char *seed = getenv("QJ_AC_IO_FAULTS");
-    if (seed != NULL) faults = strtoull(seed, NULL, 10) * 2 + 1;
+    faults = seed_of("QJ_AC_IO_FAULTS");
+    cancels = seed_of("QJ_AC_IO_CANCELS");
     /* Pairs with the acquire in `qj_ac__io_wake`. */
     __atomic_store_n(&runtime->io, io, __ATOMIC_RELEASE);
     return io;
@@ -84,12 +91,39 @@ static void cancel(void *argument) {
     }
 }
 
+/* Marsaglia's xorshift. */
+static uint64_t random_number(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
 static size_t cut(size_t bytes) {
     if (faults == 0 || bytes < 2) return bytes;
-    faults ^= faults << 13;
-    faults ^= faults >> 7;
-    faults ^= faults << 17;
-    return faults % 3 == 0 ? bytes : 1 + (faults >> 8) % bytes;
+    uint64_t number = random_number(&faults);
+    return number % 3 == 0 ? bytes : 1 + (number >> 8) % bytes;
+}
+
+/* One operation in 64 is cancelled: at once, as soon as the kernel is at work on it, or up to a millisecond later.
+ * Connections come and go by other calls, whose blocks are a server's whole life: those are left alone. */
+static void cancel_at_random(const struct io_operation *operation) {
+    struct qj_ac_finish *block = operation->task->finish;
+    if (block == NULL || operation->kind == IO_ACCEPT || operation->kind == IO_CONNECT) return;
+    uint64_t number = random_number(&cancels);
+    switch (number % 192) {
+    case 0:
+        qj_ac_cancel(block);
+        break;
+    case 1:
+        qj_ac_deadline(block, 0);
+        break;
+    case 2:
+        qj_ac_deadline(block, (number >> 8) % 1000000);
+        break;
+    default:
+        break;
+    }
 }
 
 /* Starts the operation and waits until the kernel is done with it, whatever else happens. */
@@ -100,6 +134,7 @@ static ssize_t carry_out(struct io_operation *operation) {
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;
     operation->done = false;
+    if (QJ_AC_UNLIKELY(cancels != 0)) cancel_at_random(operation);
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
     io->pending++;
     if (io->uring != NULL) {

@@ -1,5 +1,5 @@
-/* The pool of stacks: made in chunks, guarded, coloured, reused last in, first out; and the report of an overflow. Knows
- * nothing of what runs on them.
+/* The pool of stacks: made in chunks, guarded, coloured, reused last in, first out; the report of an overflow; and the
+ * refusal of shadow stacks. Knows nothing of what runs on them.
  *
  * A chunk is one mapping of many stacks. The guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13),
  * which costs no mapping each; where the kernel cannot, each guard is a mapping and the kernel's limit of mappings is
@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_GUARD_INSTALL
@@ -238,4 +240,32 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
         stack_t off = {.ss_sp = NULL, .ss_flags = SS_DISABLE, .ss_size = 0};
         sigaltstack(&off, NULL);
     }
+}
+
+/* ---- shadow stacks ----
+ *
+ * x86-64's SHSTK and AArch64's GCS keep the return addresses a second time and fault when a return does not match. Once
+ * a task has waited, its frames and its parent's end in another order than they began. Our objects do not carry the mark
+ * without which a linker marks no program, so shadow stacks are on only where somebody forced them on; the fault would
+ * then come at some return far away. */
+
+#if defined(__x86_64__)
+#define STATUS_OF_SHADOW_STACKS 0x5005 /* ARCH_SHSTK_STATUS */
+static bool shadow_stack_is_on(void) {
+    unsigned long features = 0;
+    return syscall(SYS_arch_prctl, STATUS_OF_SHADOW_STACKS, &features) == 0 && (features & 1) != 0;
+}
+#else
+#define STATUS_OF_SHADOW_STACKS 74 /* PR_GET_SHADOW_STACK_STATUS */
+static bool shadow_stack_is_on(void) {
+    unsigned long status = 0;
+    return prctl(STATUS_OF_SHADOW_STACKS, &status, 0, 0, 0) == 0 && (status & 1) != 0;
+}
+#endif
+
+void qj_ac__refuse_shadow_stack(void) {
+    if (!shadow_stack_is_on()) return;
+    qj_ac__die("this thread has a shadow stack, and tasks return in another order than they were called; start the program "
+               "with GLIBC_TUNABLES=glibc.cpu.hwcaps=-SHSTK (on AArch64 glibc.cpu.aarch64_gcs=0), or link it without "
+               "-z shstk");
 }

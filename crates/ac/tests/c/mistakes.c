@@ -1,9 +1,17 @@
 /* Every mistake the library names; the argument picks one. None of them may end otherwise. */
+#define _GNU_SOURCE
 #include <quaject/ac.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 static struct qj_ac_task *task;
 static struct qj_ac_lock lock;
@@ -25,6 +33,33 @@ static void overflows_after_a_wait(void *a) { qj_ac_yield(), overflows(a); }
 static void yields(void *a) { (void)a, qj_ac_yield(); }
 static void locks_twice(void *a) { (void)a, qj_ac_lock_acquire(&lock), qj_ac_lock_acquire(&lock); }
 static void releases(void *a) { (void)a, qj_ac_lock_release(&lock); }
+
+/* Few machines have shadow stacks. Here the kernel's answer to the question for them is replaced: the system call traps
+ * into `answers_yes`. */
+#if defined(__x86_64__)
+static void answers_yes(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    *(unsigned long *)registers[REG_RSI] = 1;
+    registers[REG_RAX] = 0;
+}
+static void claim_a_shadow_stack(void) {
+    struct sigaction action = {.sa_sigaction = answers_yes, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSYS, &action, NULL);
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x5005, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(1);
+}
+#else
+static void claim_a_shadow_stack(void) {}
+#endif
 
 static void make(const char *mistake) {
     if (strcmp(mistake, "outside") == 0) {
@@ -98,12 +133,14 @@ static void make(const char *mistake) {
     } else if (strcmp(mistake, "stack-size") == 0) {
         DO_FINISH({ qj_ac_async(yields, NULL); });
     } else if (strcmp(mistake, "ids") == 0) {
-        /* Not a mistake that stops: the number 0 says that there is none. */
         for (int i = 0; i < 65535; i++) {
-            if (qj_ac_id_create() == 0) abort();
+            if (qj_ac_id_create() == 0) _exit(1);
         }
-        uint32_t none = qj_ac_id_create();
-        fprintf(stderr, "the 65536th number: %u\n", none);
+        fprintf(stderr, "all 65535 given\n");
+        qj_ac_id_create();
+    } else if (strcmp(mistake, "shadow-stack") == 0) {
+        claim_a_shadow_stack();
+        DO_FINISH({ qj_ac_async(yields, NULL); });
     } else {
         fprintf(stderr, "no such mistake\n");
     }

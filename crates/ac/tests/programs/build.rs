@@ -86,7 +86,12 @@ impl Program {
         match self.with_sources {
             None => drop(command.arg(library())),
             Some(machine) => {
-                command.arg("-I").arg(crate_folder().join("src/c")).arg("-fexceptions").args(sources(machine));
+                command.arg("-I").arg(crate_folder().join("src/c")).arg("-fexceptions");
+                // A C++ compiler must hear that these are C; the assembly says so itself.
+                for source in sources(machine) {
+                    let language = if source.extension().is_some_and(|e| e == "S") { "none" } else { "c" };
+                    command.args(["-x", language]).arg(source);
+                }
             }
         }
         let result = command.args(["-pthread", "-ldl"]).output().expect("the compiler starts");

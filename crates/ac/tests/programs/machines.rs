@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::build::Program;
 use quaject_test_support::{quick_run, tool};
 
-/// Compiler, qemu, machine, where its libraries are.
-const MACHINES: &[(&str, &str, &str, &str)] = &[
-    ("aarch64-linux-gnu-gcc-12", "qemu-aarch64", "aarch64", "/usr/aarch64-linux-gnu"),
-    ("riscv64-linux-gnu-gcc-12", "qemu-riscv64", "riscv64", "/usr/riscv64-linux-gnu"),
+/// Compilers of C and C++, qemu, machine, where its libraries are.
+const MACHINES: &[(&str, &str, &str, &str, &str)] = &[
+    ("aarch64-linux-gnu-gcc-12", "aarch64-linux-gnu-g++-12", "qemu-aarch64", "aarch64", "/usr/aarch64-linux-gnu"),
+    ("riscv64-linux-gnu-gcc-12", "riscv64-linux-gnu-g++-12", "qemu-riscv64", "riscv64", "/usr/riscv64-linux-gnu"),
 ];
 
 #[test]
@@ -16,7 +16,7 @@ fn other_machines_print_the_same() {
     if quick_run("programs under qemu-user") {
         return;
     }
-    for (compiler, qemu, machine, libraries) in MACHINES {
+    for (compiler, cpp, qemu, machine, libraries) in MACHINES {
         if tool(&[qemu]).is_none() || !Path::new(libraries).exists() {
             continue;
         }
@@ -26,6 +26,9 @@ fn other_machines_print_the_same() {
         }
         let flags = ["-O2", "-rdynamic", "-fno-optimize-sibling-calls"];
         let program = Program::new(compiler, "backtrace").flags(&flags).with_sources(machine);
+        program.under(&[qemu, "-L", libraries]).check();
+        // Exceptions through the switch of stacks, and carried to the join.
+        let program = Program::new(cpp, "exceptions").flags(&["-O2"]).with_sources(machine);
         program.under(&[qemu, "-L", libraries]).check();
     }
 }

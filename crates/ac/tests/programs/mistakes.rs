@@ -3,7 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use crate::build::Program;
+use crate::build::{Program, run};
+use quaject_test_support::tool;
 
 const SIGABRT: i32 = 6;
 
@@ -28,6 +29,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
     ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
     ("memory", "out of memory: no stack for another task, "),
+    #[cfg(target_arch = "x86_64")]
+    ("shadow-stack", "this thread has a shadow stack, and tasks return in another order than they were called; start "),
 ];
 
 #[test]
@@ -63,11 +66,27 @@ fn too_many_guards_name_the_sysctl() {
     assert!(text.contains(&expected), "{text}");
 }
 
+/// The numbers of a thread are many, and one too many is a mistake like the others.
 #[test]
-fn numbers_run_out_without_harm() {
-    let Some(output) = Program::new("gcc", "mistakes").flags(&["-O1", "-Wno-infinite-recursion"]).output(&["ids"])
-    else {
+fn numbers_run_out_by_name() {
+    let program = Program::new("gcc", "mistakes").flags(&["-O1", "-Wno-infinite-recursion"]);
+    let Some(output) = program.output(&["ids"]) else { return };
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.starts_with("all 65535 given\nquaject-ac: out of task numbers: all 65535 of this thread are in use"),
+        "{text}"
+    );
+    assert_eq!(output.status.signal(), Some(SIGABRT), "{}", output.status);
+}
+
+/// No program that contains our objects is marked for shadow stacks, however its own were compiled.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_program_is_marked_for_shadow_stacks() {
+    if tool(&["readelf"]).is_none() {
         return;
-    };
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "the 65536th number: 0\n");
+    }
+    let Some(program) = Program::new("gcc", "nest").flags(&["-O2", "-fcf-protection=full"]).build() else { return };
+    let notes = run("readelf", &["-nW", program.to_str().expect("target folders are UTF-8")]);
+    assert!(!notes.contains("SHSTK"), "{notes}");
 }

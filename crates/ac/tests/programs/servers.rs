@@ -1,15 +1,15 @@
-//! The servers of examples/c under clients that behave, clients that do not, and random short reads and writes; built with
-//! AddressSanitizer.
+//! The servers of examples/c under clients that behave, clients that do not, random short reads and writes, and random
+//! cancellations; built with AddressSanitizer.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::build::Program;
-use quaject_test_support::quick_run;
+use quaject_test_support::{Effort, quick_run};
 
 /// A server on a port of its own; stopped when dropped.
 struct Server {
@@ -52,6 +52,12 @@ impl Server {
             }
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// How many descriptors it has open.
+    fn descriptors(&self) -> usize {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        fs::read_dir(folder).expect("Linux lists descriptors").count()
     }
 
     fn still_runs(&mut self) {
@@ -156,5 +162,58 @@ fn the_file_server_serves_and_refuses() {
             let _ = stream.write_all(&request[..request.len().min(cut)]);
         }
         server.still_runs();
+    }
+}
+
+/// Cancelled before, during and after a read or a write, a connection ends; what it has sent is right, the server lives,
+/// and nothing leaks.
+#[test]
+fn servers_bear_random_cancellation() {
+    if quick_run("servers under AddressSanitizer") {
+        return;
+    }
+    let Some(echo) = Program::new("gcc", "echo").flags(ASAN).build() else { return };
+    let Some(httpd) = Program::new("gcc", "httpd").flags(ASAN).build() else { return };
+    let folder = httpd.parent().expect("programs lie in folders").join("cancelled");
+    fs::create_dir_all(&folder).expect("the scratch folder can be written");
+    let data: Vec<u8> = (0..100_000_u32).map(|i| ((i * 13) >> 2) as u8).collect();
+    fs::write(folder.join("data.bin"), &data).expect("the scratch folder can be written");
+    let folder = folder.to_str().expect("target folders are UTF-8");
+    let connections = Effort::wanted().pick(40, 100, 2000);
+    for (backend, seed) in [("io_uring", "5"), ("epoll", "6"), ("io_uring", "7"), ("epoll", "8")] {
+        let environment = [("QJ_AC_IO", backend), ("QJ_AC_IO_FAULTS", seed), ("QJ_AC_IO_CANCELS", seed)];
+        let mut server = Server::start(&echo, &[], &environment);
+        let mut whole = 0;
+        cut_short(&mut server, connections, &mut |server| {
+            let answer = server.ask(&data[..20_000]);
+            assert!(data.starts_with(&answer), "{environment:?}: the echo is another");
+            whole += usize::from(answer.len() == 20_000);
+        });
+        assert!(whole < connections, "{environment:?}: nothing was cancelled");
+        let mut server = Server::start(&httpd, &[folder], &environment);
+        let mut whole = 0;
+        cut_short(&mut server, connections, &mut |server| {
+            let answer = server.ask(b"GET /data.bin HTTP/1.1\r\n\r\n");
+            let body = answer.windows(4).position(|window| window == b"\r\n\r\n").map_or(answer.len(), |end| end + 4);
+            assert!(data.starts_with(&answer[body..]), "{environment:?}: the file is another");
+            whole += usize::from(answer[body..].len() == data.len());
+        });
+        assert!(whole < connections, "{environment:?}: nothing was cancelled");
+    }
+}
+
+/// Asks again and again; afterwards every connection is closed.
+fn cut_short(server: &mut Server, connections: usize, ask: &mut dyn FnMut(&Server)) {
+    drop(server.connect());
+    ask(server);
+    let before = server.descriptors();
+    for _ in 0..connections {
+        ask(server);
+    }
+    server.still_runs();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while server.descriptors() > before {
+        assert!(Instant::now() < patience, "{} descriptors, {before} before", server.descriptors());
+        std::thread::sleep(Duration::from_millis(10));
     }
 }

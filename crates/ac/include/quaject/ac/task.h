@@ -181,7 +181,7 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
 /* ---- tasks by number (the paper's AWE mapper) ----
  * A number is an index and a generation: one that was given back, forged or mistyped finds nothing. */
 
-/* A new number, or 0 when all 65535 are taken. */
+/* A new number, never 0. A thread has 65535; asking for one more is a mistake and stops the process. */
 uint32_t qj_ac_id_create(void);
 /* Returns 0, or -EINVAL when the number is not in use. */
 int qj_ac_id_remove(uint32_t id);
