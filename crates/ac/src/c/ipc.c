@@ -177,12 +177,14 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
         return result;
     }
     channel->inbox_mask = count - 1;
-    /* Generations start where no earlier incarnation's are likely to have been: its responses may still come. */
+    /* Generations start where no earlier incarnation's are likely to have been: its responses may still come. No partner:
+     * only the holder of the side's lock writes the epoch, and the kernel orders locks. */
     uint32_t epoch = __atomic_load_n(&channel->shared->epoch[side], __ATOMIC_RELAXED) + 1;
     for (uint32_t index = 0; index < count; index++) {
         channel->calls[index].cookie = (epoch * 0x2545u & 0x7fff) << 16 | index;
         channel->calls[index].next_free = index + 1 < count ? index + 1 : UINT32_MAX;
     }
+    QJ_RING_STEP("epoch");
     /* Pairs with the acquire in `look_at_peer`: our ends are where they belong before the peer hears of us. */
     __atomic_store_n(&channel->shared->epoch[side], epoch == 0 ? 1 : epoch, __ATOMIC_RELEASE);
     return 0;
@@ -407,6 +409,8 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     }
     /* Awake: producers need not ring. */
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
+        QJ_RING_STEP("bell clear");
+        /* No partner: a producer that still sees it armed rings for nothing. */
         __atomic_store_n(&channel->in.ring->consumer_bell, 0, __ATOMIC_RELAXED);
     }
 }
@@ -457,7 +461,10 @@ static int push(struct qj_ac_channel *channel, uint64_t head, const struct qj_ac
         switch (qj_ring_sp_push(&channel->out, &whole)) {
         case QJ_RING_OK: {
             uint32_t *bell = &channel->out.ring->consumer_bell;
-            if (qj_bell_ring(bell)) syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+            if (qj_bell_ring(bell)) {
+                QJ_RING_STEP("wake");
+                syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+            }
             return 0;
         }
         case QJ_RING_NOT_READY: {

@@ -49,6 +49,7 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     } else {
         sleep_on_doorbell(runtime, timeout_ns);
     }
+    /* Pairs with the exchange in `qj_ac__schedule_remote`: one that comes later finds nobody to wake. */
     __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -99,6 +100,7 @@ void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
 /* ---- other threads ---- */
 
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
+    /* No partner: the exchange below orders what is found; what is missed here is found in the next round. */
     if (QJ_AC_LIKELY(__atomic_load_n(&runtime->remote, __ATOMIC_RELAXED) == NULL)) return false;
     /* Pairs with the release in `qj_ac__schedule_remote`: the links are written before the head is seen. */
     struct qj_ac_task *newest = __atomic_exchange_n(&runtime->remote, NULL, __ATOMIC_ACQUIRE);
@@ -125,6 +127,7 @@ void qj_ac__schedule_remote(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = task->runtime;
     /* Pairs with the store in `qj_ac__remote_drain`: a task stands in the list once. */
     if (__atomic_exchange_n(&task->remote_pending, 1, __ATOMIC_SEQ_CST) != 0) return;
+    /* No partner: a guess, which the exchange checks. */
     struct qj_ac_task *head = __atomic_load_n(&runtime->remote, __ATOMIC_RELAXED);
     do {
         task->remote_next = head;

@@ -38,12 +38,12 @@ struct qj_ac_pool {
     char *fresh, *fresh_end;   /* stacks of the newest chunk that nobody has used */
     size_t stack_bytes;        /* of one slot, guard included */
     size_t stacks_next;        /* in the next chunk */
+    bool guard_by_mapping;     /* the kernel has no lighter guards, or QJ_AC_GUARD asks for these */
     struct qj_ac_task *cold;   /* free stacks while a tool watches: the fast path must not see them */
     void *signal_stack;
 };
 
 static struct qj_ac_options settings;
-static bool guard_by_mapping;
 
 void qj_ac_configure(const struct qj_ac_options *options) { settings = *options; }
 
@@ -71,7 +71,7 @@ static struct qj_ac_pool *pool_of(struct qj_ac_runtime *runtime) {
         pool->stack_bytes = stack_bytes();
         pool->stacks_next = STACKS_FIRST;
         const char *text = getenv("QJ_AC_GUARD");
-        if (text != NULL && strcmp(text, "mapping") == 0) guard_by_mapping = true;
+        if (text != NULL && strcmp(text, "mapping") == 0) pool->guard_by_mapping = true;
         runtime->pool = pool;
     }
     return runtime->pool;
@@ -88,10 +88,10 @@ static unsigned long limit_of_mappings(void) {
 }
 
 static void guard(struct qj_ac_runtime *runtime, char *page) {
-    if (!guard_by_mapping) {
+    if (!runtime->pool->guard_by_mapping) {
         if (madvise(page, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) return;
         if (errno == EINVAL) {
-            guard_by_mapping = true;
+            runtime->pool->guard_by_mapping = true;
         } else {
             qj_ac__die("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
         }

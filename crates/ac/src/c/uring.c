@@ -114,7 +114,7 @@ static void enter(struct uring *uring, unsigned wanted, uint64_t timeout_ns) {
     switch (errno) {
     case ETIME:
     case EINTR:
-        /* What was prepared went in before the wait. */
+        /* What was prepared went in before the wait. Pairs with the kernel's release, as in `next_entry`. */
         uring->unsubmitted = uring->prepared - __atomic_load_n(uring->sq_head, __ATOMIC_ACQUIRE);
         return;
     case EBUSY:
@@ -205,6 +205,7 @@ static bool reap(struct qj_ac_io *io) {
 void uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct uring *uring = io->uring;
     if (reap(io)) timeout_ns = 0;
+    /* No partner: a flag that is seen late is seen in the next round; nothing else is read because of it. */
     unsigned flags = __atomic_load_n(uring->sq_flags, __ATOMIC_RELAXED);
     bool work = uring->unsubmitted != 0 || (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
     if (timeout_ns == 0 && !work) return;

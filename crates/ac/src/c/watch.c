@@ -38,11 +38,7 @@ static uintptr_t valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b, u
 #define VALGRIND_STACK_REGISTER 0x1501
 #define MEMCHECK_GET_VBITS (0x4d430000u + 8) /* answers only under memcheck */
 
-static bool under_valgrind(void) {
-    static int answer = -1;
-    if (answer < 0) answer = valgrind_request(VALGRIND_RUNNING, 0, 0, 0) != 0;
-    return answer != 0;
-}
+static bool under_valgrind(void) { return valgrind_request(VALGRIND_RUNNING, 0, 0, 0) != 0; }
 
 /* The tool that follows every byte takes our step up the stack and down again (`qj_ac__base`) for a loss of what lies
  * between; the others count instructions, and must see the usual path. */

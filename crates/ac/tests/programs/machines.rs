@@ -74,6 +74,23 @@ fn sanitizers_follow_the_switches() {
     }
 }
 
+/// Two threads, each with tasks, over channels; and wakes from another thread: every store of the library is watched.
+#[test]
+fn threads_race_nowhere() {
+    if quick_run("programs under ThreadSanitizer") {
+        return;
+    }
+    for (name, arguments) in [("ipc", ["threads"]), ("remote", [""])] {
+        // Without the calls at the beginnings and ends of functions: they assume that a function ends on the stack on which
+        // it began, and the library's own do not.
+        let flags = ["-O1", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0"];
+        let program = Program::new("clang", name).flags(&flags).with_sources("x86_64");
+        let Some(output) = program.output(&arguments) else { return };
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && complaints.is_empty(), "{name}: {} {complaints}", output.status);
+    }
+}
+
 /// The debugger's script finds every task, whatever it does and however it left its registers.
 #[test]
 fn gdb_lists_the_tasks() {

@@ -506,6 +506,7 @@ static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *en
  * lying peer leaves wrong costs a sleep: sleep with a time limit and look at the peer. */
 
 static inline void qj_bell_arm(uint32_t *bell) {
+    QJ_RING_STEP("bell arm");
     __atomic_store_n(bell, 1, __ATOMIC_RELAXED);
     /* Pairs with the fence in qj_bell_ring(): either it sees the bell armed, or our next try sees what it did. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -515,6 +516,7 @@ static inline int qj_bell_ring(uint32_t *bell) {
     /* Pairs with the fence in qj_bell_arm(). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(bell, __ATOMIC_RELAXED) == 0) return 0;
+    QJ_RING_STEP("bell ring");
     return __atomic_exchange_n(bell, 0, __ATOMIC_ACQ_REL) != 0;
 }
 

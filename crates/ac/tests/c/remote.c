@@ -1,0 +1,69 @@
+/* Threads that wake one another's tasks: schedules before, while and after a task waits, many for one wait, none of them
+ * lost. */
+#include <quaject/ac.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
+#define ROUNDS 2000
+#define SLEEPERS 4
+
+void qj_ac_plain_wait_foreign(void);
+void qj_ac_plain_wake(struct qj_ac_task *task);
+
+struct sleeper {
+    _Atomic(struct qj_ac_task *) task; /* null once it has ended */
+    atomic_long wanted;                /* how often the others want it to run */
+    long ran;
+    atomic_long confirmed;
+};
+static struct sleeper sleepers[SLEEPERS];
+
+/* Runs once more whenever another thread has asked. The order with which `wanted` is read says that what was written
+ * before the wake is seen after it. */
+static void sleeps(struct sleeper *sleeper) {
+    atomic_store(&sleeper->task, qj_ac_current());
+    while (sleeper->ran < ROUNDS) {
+        while (atomic_load(&sleeper->wanted) == sleeper->ran) qj_ac_plain_wait_foreign();
+        sleeper->ran++;
+        atomic_store(&sleeper->confirmed, sleeper->ran);
+    }
+}
+
+static void *wakes(void *argument) {
+    (void)argument;
+    for (int i = 0; i < SLEEPERS; i++) {
+        while (atomic_load(&sleepers[i].task) == NULL) sched_yield();
+    }
+    for (long round = 1; round <= ROUNDS; round++) {
+        for (int i = 0; i < SLEEPERS; i++) {
+            struct sleeper *sleeper = &sleepers[i];
+            atomic_store(&sleeper->wanted, round);
+            struct qj_ac_task *task = atomic_load(&sleeper->task);
+            qj_ac_plain_wake(task);
+            if (round % 3 == 0 && round < ROUNDS) qj_ac_plain_wake(task);
+        }
+        if (round % 7 == 0) {
+            for (int i = 0; i < SLEEPERS; i++) {
+                while (atomic_load(&sleepers[i].confirmed) < round) sched_yield();
+            }
+        }
+    }
+    return NULL;
+}
+
+int main(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, wakes, NULL) == 0);
+    DO_FINISH({
+        for (int i = 0; i < SLEEPERS; i++) ASYNC_CALL(sleeps, &sleepers[i]);
+    });
+    pthread_join(thread, NULL);
+    for (int i = 0; i < SLEEPERS; i++) CHECK(sleepers[i].ran == ROUNDS);
+    printf("%d tasks of %d rounds, all woken\n", SLEEPERS, ROUNDS);
+    qj_ac_stop();
+    return 0;
+}
