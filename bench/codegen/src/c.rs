@@ -10,6 +10,7 @@ unsafe extern "C" {
     fn c_run_time(bytes: *mut u8, length: usize, function: *mut u64, registers: *const u64) -> usize;
     fn c_function_bytes() -> usize;
     fn c_registers() -> *const u64;
+    fn c_gcc_dot(a: *const i32, b: *const i32, n: i64) -> i32;
 }
 
 /// Memory of a function under construction.
@@ -50,4 +51,9 @@ pub fn constant(bytes: &mut [u8], function: &mut Function) -> usize {
 pub fn run_time(bytes: &mut [u8], function: &mut Function) -> usize {
     // SAFETY: the memories are ours, and as long as it is told.
     unsafe { c_run_time(bytes.as_mut_ptr(), bytes.len(), function.0.as_mut_ptr(), c_registers()) }
+}
+
+/// The address of what gcc made of `dot`.
+pub fn gcc_dot() -> usize {
+    c_gcc_dot as *const () as usize
 }

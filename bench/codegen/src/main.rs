@@ -1,58 +1,81 @@
-//! Counts host instructions per instruction written. `bench-codegen run VARIANT TIMES` is what is counted.
+//! Counts host instructions per instruction written, of our emitters and of peers, and times them in turn; then compares
+//! the `dot` that each writes with what gcc makes of it. `bench-codegen run VARIANT TIMES` is what callgrind counts.
 
 use std::hint::black_box;
+use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
+use quaject_bench_harness::{instructions, median};
 use quaject_vcode::Workspace;
 
-/// An operation of the workload.
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    Add,
-    Sub,
-    Xor,
-    Load,
-    Store,
-}
-
-/// An entry of the table.
-#[derive(Debug, Clone, Copy)]
-pub struct Operation {
-    pub kind: Kind,
-    pub d: u8,
-    pub s: u8,
-    pub displacement: i32,
-}
-
-include!(concat!(env!("OUT_DIR"), "/operations.rs"));
+#[macro_use]
+mod workload;
 
 mod c;
 mod ours;
+mod peers;
 
-/// Operations of a variant that writes the thousand; one for those that write a whole function.
-const VARIANTS: &[(&str, u64)] = &[
-    ("x86_64 constant", 1000),
-    ("x86_64 run_time", 1000),
-    ("x86_64 table", 1000),
-    ("null table", 1000),
-    ("aarch64 constant", 1000),
-    ("aarch64 run_time", 1000),
-    ("aarch64 table", 1000),
-    ("riscv64 constant", 1000),
-    ("riscv64 run_time", 1000),
-    ("riscv64 table", 1000),
-    ("x86_64 plus1", 1),
-    ("aarch64 plus1", 1),
-    ("riscv64 plus1", 1),
-    ("x86_64 dot", 1),
-    ("aarch64 dot", 1),
-    ("riscv64 dot", 1),
-    ("c constant", 1000),
-    ("c run_time", 1000),
-    ("c plus1", 1),
-    ("c paper_plus1", 1),
-    ("c dot", 1),
-    ("c paper_dot", 1),
+use peers::{asmjit, cranelift, dynasm, tcc};
+use workload::{Kind, OPERATIONS, Shape};
+
+/// Something that writes the workload.
+struct Variant {
+    name: &'static str,
+    shape: Shape,
+    /// Whether it is code for this machine, and a whole function.
+    runs: bool,
+}
+
+const fn ours(name: &'static str, shape: Shape) -> Variant {
+    Variant { name, shape, runs: true }
+}
+
+const fn foreign(name: &'static str, shape: Shape) -> Variant {
+    Variant { name, shape, runs: false }
+}
+
+/// The first of each shape is what the others are compared with.
+const VARIANTS: &[Variant] = &[
+    ours("x86_64 constant", Shape::Line),
+    ours("c constant", Shape::Line),
+    foreign("aarch64 constant", Shape::Line),
+    foreign("riscv64 constant", Shape::Line),
+    ours("dynasm constant", Shape::Line),
+    ours("asmjit constant", Shape::Line),
+    ours("x86_64 run_time", Shape::Line),
+    ours("c run_time", Shape::Line),
+    foreign("aarch64 run_time", Shape::Line),
+    foreign("riscv64 run_time", Shape::Line),
+    foreign("null table", Shape::Line),
+    ours("x86_64 table", Shape::Line),
+    foreign("aarch64 table", Shape::Line),
+    foreign("riscv64 table", Shape::Line),
+    ours("dynasm table", Shape::Line),
+    ours("asmjit table", Shape::Line),
+    ours("tcc text", Shape::Line),
+    ours("cranelift single_pass", Shape::Line),
+    ours("cranelift speed", Shape::Line),
+    ours("x86_64 plus1", Shape::Plus1),
+    foreign("aarch64 plus1", Shape::Plus1),
+    foreign("riscv64 plus1", Shape::Plus1),
+    ours("c plus1", Shape::Plus1),
+    ours("c paper_plus1", Shape::Plus1),
+    ours("dynasm plus1", Shape::Plus1),
+    ours("asmjit plus1", Shape::Plus1),
+    ours("tcc plus1", Shape::Plus1),
+    ours("cranelift single_pass plus1", Shape::Plus1),
+    ours("cranelift speed plus1", Shape::Plus1),
+    ours("x86_64 dot", Shape::Dot),
+    foreign("aarch64 dot", Shape::Dot),
+    foreign("riscv64 dot", Shape::Dot),
+    ours("c dot", Shape::Dot),
+    ours("c paper_dot", Shape::Dot),
+    ours("dynasm dot", Shape::Dot),
+    ours("asmjit dot", Shape::Dot),
+    ours("tcc dot", Shape::Dot),
+    ours("cranelift single_pass dot", Shape::Dot),
+    ours("cranelift speed dot", Shape::Dot),
 ];
 
 /// The client of the table without an emitter: it looks the registers up and takes the same branches.
@@ -74,88 +97,228 @@ fn null_table(bytes: &mut [u8]) -> usize {
     sum as usize
 }
 
-fn run(variant: &str, times: u64) -> Option<()> {
-    let mut bytes = vec![0_u8; 65536];
+/// Has a variant write `times` times; the address of what it wrote last.
+fn run(variant: &str, times: u64, bytes: &mut [u8]) -> Option<usize> {
     let mut function = c::Function::new();
     macro_rules! variants {
         ($($module:ident),*) => {
             match variant {
                 $(
-                    concat!(stringify!($module), " constant") => repeat(times, || ours::$module::constant(&mut bytes)),
-                    concat!(stringify!($module), " run_time") => repeat(times, || ours::$module::run_time(&mut bytes)),
-                    concat!(stringify!($module), " table") => repeat(times, || ours::$module::table(&mut bytes)),
+                    concat!(stringify!($module), " constant") => repeat(times, || ours::$module::constant(bytes)),
+                    concat!(stringify!($module), " run_time") => repeat(times, || ours::$module::run_time(bytes)),
+                    concat!(stringify!($module), " table") => repeat(times, || ours::$module::table(bytes)),
                     concat!(stringify!($module), " plus1") => {
                         let mut workspace = Workspace::new();
-                        repeat(times, || ours::$module::plus1(&mut bytes, &mut workspace));
+                        repeat(times, || ours::$module::plus1(bytes, &mut workspace))
                     }
                     concat!(stringify!($module), " dot") => {
                         let mut workspace = Workspace::new();
-                        repeat(times, || ours::$module::dot(&mut bytes, &mut workspace));
+                        repeat(times, || ours::$module::dot(bytes, &mut workspace))
                     }
                 )*
-                "c constant" => repeat(times, || c::constant(&mut bytes, &mut function)),
-                "c run_time" => repeat(times, || c::run_time(&mut bytes, &mut function)),
-                "c plus1" => repeat(times, || c::plus1(&mut bytes, &mut function)),
-                "c paper_plus1" => repeat(times, || c::paper_plus1(&mut bytes)),
-                "c dot" => repeat(times, || c::dot(&mut bytes, &mut function)),
-                "c paper_dot" => repeat(times, || c::paper_dot(&mut bytes)),
-                "null table" => repeat(times, || null_table(&mut bytes)),
-                _ => return None,
+                "c constant" => repeat(times, || c::constant(bytes, &mut function)),
+                "c run_time" => repeat(times, || c::run_time(bytes, &mut function)),
+                "c plus1" => repeat(times, || c::plus1(bytes, &mut function)),
+                "c paper_plus1" => repeat(times, || c::paper_plus1(bytes)),
+                "c dot" => repeat(times, || c::dot(bytes, &mut function)),
+                "c paper_dot" => repeat(times, || c::paper_dot(bytes)),
+                "null table" => repeat(times, || null_table(bytes)),
+                _ => return run_peer(variant, times, bytes),
             }
         };
     }
-    variants!(x86_64, aarch64, riscv64);
-    Some(())
+    Some(variants!(x86_64, aarch64, riscv64))
 }
 
-fn repeat(times: u64, mut write: impl FnMut() -> usize) {
-    for _ in 0..times {
-        black_box(write());
+/// What a peer offers: it writes into memory and says where the function begins.
+type Writer = Box<dyn FnMut(&mut [u8]) -> usize>;
+
+fn run_peer(variant: &str, times: u64, bytes: &mut [u8]) -> Option<usize> {
+    let mut repeat_with = |mut write: Writer| Some(repeat(times, || write(bytes)));
+    if let Some(rest) = variant.strip_prefix("cranelift ") {
+        let (effort, shape) = rest.split_once(' ').unwrap_or((rest, "table"));
+        let effort = match effort {
+            "single_pass" => cranelift::Effort::SinglePass,
+            "speed" => cranelift::Effort::Speed,
+            _ => return None,
+        };
+        let mut compiler = cranelift::Compiler::new(effort);
+        return match shape {
+            "table" => repeat_with(Box::new(move |bytes| compiler.table(bytes))),
+            "plus1" => repeat_with(Box::new(move |bytes| compiler.plus1(bytes))),
+            "dot" => repeat_with(Box::new(move |bytes| compiler.dot(bytes))),
+            _ => None,
+        };
+    }
+    match variant {
+        "dynasm constant" => repeat_with(Box::new(dynasm::constant)),
+        "dynasm table" => repeat_with(Box::new(dynasm::table)),
+        "dynasm plus1" => repeat_with(Box::new(dynasm::plus1)),
+        "dynasm dot" => repeat_with(Box::new(dynasm::dot)),
+        "asmjit constant" => repeat_with(Box::new(asmjit::constant)),
+        "asmjit table" => repeat_with(Box::new(asmjit::table())),
+        "asmjit plus1" => repeat_with(Box::new(asmjit::plus1)),
+        "asmjit dot" => repeat_with(Box::new(asmjit::dot)),
+        "tcc text" => repeat_with(Box::new(tcc::table())),
+        "tcc plus1" => repeat_with(Box::new(tcc::plus1())),
+        "tcc dot" => repeat_with(Box::new(tcc::dot())),
+        _ => None,
     }
 }
 
-/// Instructions of this program with some arguments, by callgrind.
-fn count(variant: &str, times: u64) -> Option<u64> {
-    let program = std::env::current_exe().ok()?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(["run", variant, &times.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let line = text.lines().find(|line| line.contains("Collected :"))?;
-    line.split_whitespace().last()?.parse().ok()
+fn repeat(times: u64, mut write: impl FnMut() -> usize) -> usize {
+    let mut last = 0;
+    for _ in 0..times {
+        last = black_box(write());
+    }
+    last
+}
+
+/// Memory for code, executable where it is written: the peers do not say where theirs will run.
+fn code_memory() -> &'static mut [u8] {
+    const LENGTH: usize = 1 << 16;
+    let rights = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    // SAFETY: a new mapping, which nobody else uses and which is never unmapped.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), LENGTH, rights, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+        assert!(at != libc::MAP_FAILED, "the system gives memory");
+        std::slice::from_raw_parts_mut(at.cast(), LENGTH)
+    }
+}
+
+/// Instructions that writing once more takes, by callgrind.
+fn count(variant: &Variant) -> Option<f64> {
+    let (few, many) = if variant.name.starts_with("cranelift") { (2, 12) } else { (10, 110) };
+    let counted = |times: u32| {
+        let mut command = Command::new(std::env::current_exe().ok()?);
+        command.args(["run", variant.name, &times.to_string()]);
+        instructions(&command, None, Path::new("/tmp"))
+    };
+    Some((counted(many)? - counted(few)?) as f64 / f64::from(many - few))
+}
+
+/// Nanoseconds of one round of each, in turn, seven times.
+fn time(variants: &[&Variant], bytes: &mut [u8]) -> Vec<Vec<f64>> {
+    let mut times = vec![Vec::new(); variants.len()];
+    let rounds: Vec<u64> = variants
+        .iter()
+        .map(|variant| {
+            let start = Instant::now();
+            run(variant.name, 3, bytes);
+            (60_000_000 / start.elapsed().as_nanos().max(1)).clamp(3, 200_000) as u64
+        })
+        .collect();
+    for _ in 0..7 {
+        for ((variant, rounds), times) in variants.iter().zip(&rounds).zip(&mut times) {
+            let start = Instant::now();
+            run(variant.name, *rounds, bytes);
+            times.push(start.elapsed().as_nanos() as f64 / *rounds as f64);
+        }
+    }
+    times
+}
+
+fn compare(variants: &[&Variant], bytes: &mut [u8]) {
+    println!("per instruction of the straight line, per function for plus1 and dot; ratios to the first of each kind");
+    println!("{:<30} {:>12} {:>8} {:>10} {:>8}", "variant", "instructions", "ratio", "ns", "ratio");
+    let times = time(variants, bytes);
+    let mut first: Option<(Shape, Option<f64>, f64)> = None;
+    for (variant, times) in variants.iter().zip(&times) {
+        let unit = variant.shape.unit() as f64;
+        let (count, time) = (count(variant).map(|count| count / unit), median(times) / unit);
+        let (_, first_count, first_time) = match first {
+            Some(first) if first.0 == variant.shape => first,
+            Some(_) | None => *first.insert((variant.shape, count, time)),
+        };
+        let ratio = |mine: Option<f64>, first: Option<f64>| match (mine, first) {
+            (Some(mine), Some(first)) => (format!("{mine:.2}"), format!("{:.1}", mine / first)),
+            (_, _) => ("-".to_owned(), "-".to_owned()),
+        };
+        let (count, count_ratio) = ratio(count, first_count);
+        let (time, time_ratio) = ratio(Some(time), Some(first_time));
+        println!("{:<30} {count:>12} {count_ratio:>8} {time:>10} {time_ratio:>8}", variant.name);
+    }
+}
+
+/// Where code is placed to see how fast it is: a loop that straddles a line that the processor fetches takes up to twice
+/// as long, whoever wrote it.
+const PLACES: [usize; 4] = [0, 16, 32, 48];
+
+/// The addresses of copies of what a contender wrote; of one alone where it decides the place.
+fn copies(name: &str) -> Option<Vec<usize>> {
+    const GCC: &str = "gcc -O2";
+    if name.starts_with("tcc") {
+        return Some(vec![run(name, 1, code_memory())?]);
+    }
+    PLACES
+        .iter()
+        .map(|place| {
+            let memory = &mut code_memory()[*place..];
+            if name != GCC {
+                return run(name, 1, memory);
+            }
+            let code = c::gcc_dot();
+            // SAFETY: the function is shorter than that, is followed by others, and refers to nothing outside of itself.
+            memory[..128].copy_from_slice(unsafe { std::slice::from_raw_parts(code as *const u8, 128) });
+            Some(memory.as_ptr() as usize)
+        })
+        .collect()
+}
+
+/// Compares how fast what was written is: `dot` of a thousand elements, in turn with what gcc makes of it.
+fn compare_code() {
+    let written = VARIANTS.iter().filter(|variant| variant.shape == Shape::Dot && variant.runs);
+    let names = ["gcc -O2"].into_iter().chain(written.map(|variant| variant.name));
+    let functions: Vec<(&str, Vec<usize>)> = names.filter_map(|name| Some((name, copies(name)?))).collect();
+    let a: Vec<i32> = (0..1000).collect();
+    let mut times: Vec<Vec<Vec<f64>>> = functions.iter().map(|(_, copies)| vec![Vec::new(); copies.len()]).collect();
+    for _ in 0..51 {
+        for ((_, copies), times) in functions.iter().zip(&mut times) {
+            for (entry, times) in copies.iter().zip(times) {
+                let start = Instant::now();
+                for _ in 0..50 {
+                    // SAFETY: all of them are this function.
+                    black_box(unsafe { workload::dot(*entry, black_box(&a), black_box(&a)) });
+                }
+                times.push(start.elapsed().as_nanos() as f64 / 5e4);
+            }
+        }
+    }
+    println!("\nthe code of dot, ns per element: medians at its best and at its worst place, ratio of the best");
+    println!("{:<30} {:>10} {:>10} {:>8}", "variant", "best", "worst", "ratio");
+    let range = |times: &[Vec<f64>]| {
+        let medians = times.iter().map(|times| median(times));
+        medians.fold((f64::INFINITY, 0.0_f64), |(best, worst), time| (best.min(time), worst.max(time)))
+    };
+    let (first, _) = range(&times[0]);
+    for ((name, _), times) in functions.iter().zip(&times) {
+        let (best, worst) = range(times);
+        println!("{name:<30} {best:>10.3} {worst:>10.3} {:>8.2}", best / first);
+    }
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let bytes = code_memory();
     if let [word, variant, times] = &arguments[..]
         && word == "run"
     {
-        let done = times.parse().ok().and_then(|times| run(variant, times));
+        let done = times.parse().ok().and_then(|times| run(variant, times, bytes));
         return if done.is_some() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
-    println!("{:<24} {:>12} {:>10}", "variant", "instructions", "ns");
     let wanted = arguments.first().map_or("", String::as_str);
-    for (variant, operations) in VARIANTS.iter().filter(|(variant, _)| variant.contains(wanted)) {
-        let (few, many) = (10, 110);
-        let instructions = match (count(variant, few), count(variant, many)) {
-            (Some(few_count), Some(many_count)) => {
-                format!("{:.2}", (many_count - few_count) as f64 / (many - few) as f64 / *operations as f64)
-            }
-            _ => "-".to_string(),
-        };
-        let mut times: Vec<f64> = (0..7)
-            .map(|_| {
-                let rounds = 2_000_000 / operations.max(&20);
-                let start = std::time::Instant::now();
-                run(variant, rounds);
-                start.elapsed().as_nanos() as f64 / rounds as f64 / *operations as f64
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        println!("{variant:<24} {instructions:>12} {:>10.2}", times[3]);
+    let variants: Vec<&Variant> = VARIANTS.iter().filter(|variant| variant.name.contains(wanted)).collect();
+    for variant in &variants {
+        let entry = run(variant.name, 1, bytes);
+        // SAFETY: the variant is a function of this shape for this machine.
+        if variant.runs && !entry.is_some_and(|entry| unsafe { workload::is_right(variant.shape, entry) }) {
+            eprintln!("{}: what it wrote is wrong", variant.name);
+            return ExitCode::FAILURE;
+        }
+    }
+    compare(&variants, bytes);
+    if "the code of dot".contains(wanted) {
+        compare_code();
     }
     ExitCode::SUCCESS
 }
