@@ -40,16 +40,31 @@ enum Cond {
 /// Part of a decision tree.
 #[derive(Debug, Clone)]
 enum Node {
-    Choice { cases: Vec<(Vec<Cond>, Vec<Node>)>, otherwise: Vec<Node> },
-    Emit { insn: usize, args: Vec<Arg> },
-    SetLong { register: u32, value: Expr },
+    Choice {
+        cases: Vec<(Vec<Cond>, Vec<Node>)>,
+        otherwise: Vec<Node>,
+    },
+    Emit {
+        insn: usize,
+        args: Vec<Arg>,
+    },
+    SetLong {
+        register: u32,
+        value: Expr,
+    },
+    /// What is put in terms of portable instructions.
+    Portable,
     Fail,
+    /// The processor lacks it.
+    Lacks,
 }
 
 /// An emitter: its tree and the most bytes it can store.
 #[derive(Debug, Clone)]
 pub struct Body {
     nodes: Vec<Node>,
+    /// Whether it falls back to the portable row on processors that lack a feature.
+    pub falls_back: bool,
     /// The most bytes one call can store.
     pub max_bytes: u32,
     /// Whether it refers to a label.
@@ -63,15 +78,17 @@ pub struct Body {
 pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError> {
     let build = Build { machine };
     let result = match form {
-        Form::Register => build.alternatives(&row.register, Fixed::default(), vec![Node::Fail]),
+        Form::Register => build.alternatives(&row.register, Fixed::default(), build.last_resort(row, form)),
         Form::Immediate | Form::Local => {
             let s = (form == Form::Local).then_some(machine.special.stack);
+            let featured = row.immediate.iter().any(Alternative::asks_for_features);
             let fallback = match row.family {
+                _ if featured => Ok(build.last_resort(row, form)),
                 Family::Binary | Family::Checked | Family::Load | Family::Store | Family::Branch
                     if !row.register.is_empty() =>
                 {
                     let y = machine.special.y;
-                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, vec![Node::Fail]).map(|mut nodes| {
+                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, build.last(row)).map(|mut nodes| {
                         nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
                         nodes
                     })
@@ -92,7 +109,7 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::Checked
                 | Family::Exchange
                 | Family::Hint
-                | Family::Frame => Ok(vec![Node::Fail]),
+                | Family::Frame => Ok(build.last_resort(row, form)),
             };
             fallback.and_then(|fallback| build.alternatives(&row.immediate, Fixed { s, t: None }, fallback))
         }
@@ -100,14 +117,23 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
     let nodes = result.map_err(|message| SpecError { file: machine.file.clone(), line: row.line, message })?;
     let uses_label = any_label(&nodes);
     let max_bytes = build.max_bytes(&nodes);
-    Ok(Body { nodes, max_bytes, uses_label })
+    let falls_back = falls_back(&nodes);
+    Ok(Body { nodes, falls_back, max_bytes, uses_label })
+}
+
+fn falls_back(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Choice { cases, otherwise } => cases.iter().any(|(_, nodes)| falls_back(nodes)) || falls_back(otherwise),
+        Node::Portable => true,
+        Node::Emit { .. } | Node::SetLong { .. } | Node::Fail | Node::Lacks => false,
+    })
 }
 
 fn any_label(nodes: &[Node]) -> bool {
     nodes.iter().any(|node| match node {
         Node::Choice { cases, otherwise } => cases.iter().any(|(_, nodes)| any_label(nodes)) || any_label(otherwise),
         Node::Emit { args, .. } => args.iter().any(|arg| matches!(arg, Arg::Label)),
-        Node::SetLong { .. } | Node::Fail => false,
+        Node::SetLong { .. } | Node::Portable | Node::Fail | Node::Lacks => false,
     })
 }
 
@@ -123,6 +149,24 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// What is done when no register alternative applies to an immediate.
+    fn last(&self, row: &Row) -> Vec<Node> {
+        let featured = row.register.iter().any(Alternative::asks_for_features);
+        vec![if featured { Node::Lacks } else { Node::Fail }]
+    }
+
+    /// What is done when no alternative applies.
+    fn last_resort(&self, row: &Row, form: Form) -> Vec<Node> {
+        let alternatives = if form == Form::Register { &row.register } else { &row.immediate };
+        let portable = self.machine.portable_row(&row.op, row.ty).is_some_and(|row| !row.form(form).is_empty());
+        let featured = alternatives.iter().any(Alternative::asks_for_features);
+        vec![match (featured, portable) {
+            (true, true) => Node::Portable,
+            (true, false) => Node::Lacks,
+            (false, _) => Node::Fail,
+        }]
+    }
+
     /// `otherwise` is what happens when no alternative applies.
     fn alternatives(
         &self,
@@ -216,7 +260,7 @@ impl Build<'_> {
                         .unwrap_or(0),
                     None => 0,
                 },
-                Node::Fail => 0,
+                Node::Portable | Node::Fail | Node::Lacks => 0,
             })
             .sum()
     }
@@ -281,7 +325,7 @@ pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
                 Token::ModRm { rm, .. } => match rm {
                     Rm::Register(_) => 1,
                     Rm::Offset(..) => 6,
-                    Rm::Index(..) => 3,
+                    Rm::Index { .. } => 3,
                     Rm::Label(_) => 5,
                 },
                 Token::Immediate { bytes, .. } => *bytes,
@@ -304,6 +348,8 @@ pub struct Print<'a> {
     pub cursor: &'a str,
     /// How the assembler is spelt.
     pub asm: &'a str,
+    /// How the portable row of this instruction is called, after a prefix.
+    pub arguments: String,
 }
 
 impl Print<'_> {
@@ -349,6 +395,23 @@ impl Print<'_> {
                         writeln!(out, "{pad}{cursor} = qjv_set_long({cursor}, qjv_reg({register}), {value});")
                     };
                 }
+                Node::Portable => {
+                    let asm = self.asm;
+                    let arguments = &self.arguments;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.portable_{arguments};")
+                    } else {
+                        writeln!(out, "{pad}qjv_portable_{arguments};")
+                    };
+                }
+                Node::Lacks => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.fail(Error::Feature);")
+                    } else {
+                        writeln!(out, "{pad}qjv_fail({asm}, QJV_ERROR_FEATURE);")
+                    };
+                }
                 Node::Fail => {
                     let asm = self.asm;
                     let _ = if self.rust() {
@@ -381,6 +444,11 @@ impl Print<'_> {
             Expr::Near => {
                 let asm = self.asm;
                 if self.rust() { format!("{asm}.near(b)") } else { format!("qjv_near({asm}, b)") }
+            }
+            Expr::Has(name) => {
+                let bit = self.machine.feature(name).expect("the reader checked the names of features");
+                let asm = self.asm;
+                if self.rust() { format!("{asm}.has({bit})") } else { format!("qjv_has({asm}, {bit})") }
             }
             Expr::Binary(BinaryOp::And, left, right) => format!("{} && {}", self.test(left), self.test(right)),
             Expr::Binary(op @ (BinaryOp::Equal | BinaryOp::NotEqual), left, right) => {
@@ -441,7 +509,7 @@ impl Print<'_> {
         match expr {
             Expr::Number(_) => unreachable!("numbers are constant"),
             Expr::Name(name) => name.clone(),
-            Expr::Near => unreachable!("`near` is only used as a test"),
+            Expr::Near | Expr::Has(_) => unreachable!("`near` and `has` are only used as tests"),
             Expr::Negate(inner) => match self.language {
                 Language::Rust => format!("{}.wrapping_neg()", self.operand(inner)),
                 Language::C => format!("(int64_t)(0 - (uint64_t){})", self.operand(inner)),
@@ -640,13 +708,17 @@ impl Print<'_> {
                             terms.push(spread(bits, rex, length));
                             length += 1;
                         }
-                        Rm::Label(_) => {
+                        Rm::Label(label) => {
                             constant |= 0x05 << (8 * length);
                             if let Some(r) = reg_text {
                                 terms.push(spread(r, rex, length));
                             }
                             length += 1;
                             flush(&mut terms, &mut constant, &mut length, out);
+                            if let Arg::Value(value) = &args[label] {
+                                let distance = value.constant().expect("literal distances are numbers");
+                                constant = u64::from(distance as u32);
+                            }
                             length = 4;
                             flush(&mut terms, &mut constant, &mut length, out);
                         }
@@ -672,7 +744,7 @@ impl Print<'_> {
                             };
                             (constant, length) = (0, 0);
                         }
-                        Rm::Index(base, index) => {
+                        Rm::Index { base, index, scale } => {
                             let reg = reg_text.unwrap_or_else(|| "0".into());
                             let base = register(base, 'b');
                             let index = register(index, 'r');
@@ -680,11 +752,11 @@ impl Print<'_> {
                             let _ = match self.language {
                                 Language::Rust => writeln!(
                                     out,
-                                    "{pad}{cursor}.index({constant_text}, {rex}, {length}, {reg}, {base}, {index});"
+                                    "{pad}{cursor}.index({constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
                                 ),
                                 Language::C => writeln!(
                                     out,
-                                    "{pad}{cursor} = qjv_index({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {index});"
+                                    "{pad}{cursor} = qjv_index({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
                                 ),
                             };
                             (constant, length) = (0, 0);

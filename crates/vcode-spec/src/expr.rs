@@ -11,6 +11,8 @@ pub enum Expr {
     Name(String),
     /// `near`: the label of the row is certainly in reach of a short branch.
     Near,
+    /// `has(NAME)`: the processor that code is written for has this feature.
+    Has(String),
     /// Negation.
     Negate(Box<Expr>),
     /// Bit complement.
@@ -126,6 +128,13 @@ impl Parser<'_> {
                 Ok(inner)
             }
             "near" => Ok(Expr::Near),
+            "has" => {
+                self.expect("(")?;
+                let name = self.peek().to_string();
+                self.at += 1;
+                self.expect(")")?;
+                Ok(Expr::Has(name))
+            }
             _ if token.starts_with(|c: char| c.is_ascii_digit()) => number(&token).map(Expr::Number),
             _ if token.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 if self.peek() != "(" {
@@ -165,7 +174,7 @@ impl Expr {
     pub fn replace(&self, name: &str, value: &Expr) -> Expr {
         match self {
             Expr::Name(own) if own == name => value.clone(),
-            Expr::Number(_) | Expr::Name(_) | Expr::Near => self.clone(),
+            Expr::Number(_) | Expr::Name(_) | Expr::Near | Expr::Has(_) => self.clone(),
             Expr::Negate(inner) => Expr::Negate(Box::new(inner.replace(name, value))),
             Expr::Complement(inner) => Expr::Complement(Box::new(inner.replace(name, value))),
             Expr::Binary(op, left, right) => {
@@ -174,11 +183,21 @@ impl Expr {
         }
     }
 
+    /// The features it asks for.
+    pub fn features(&self) -> Vec<&str> {
+        match self {
+            Expr::Has(name) => vec![name],
+            Expr::Number(_) | Expr::Name(_) | Expr::Near => Vec::new(),
+            Expr::Negate(inner) | Expr::Complement(inner) => inner.features(),
+            Expr::Binary(_, left, right) => [left.features(), right.features()].concat(),
+        }
+    }
+
     /// The value, if it does not depend on an operand.
     pub fn constant(&self) -> Option<i64> {
         match self {
             Expr::Number(number) => Some(*number),
-            Expr::Name(_) | Expr::Near => None,
+            Expr::Name(_) | Expr::Near | Expr::Has(_) => None,
             Expr::Negate(inner) => Some(inner.constant()?.wrapping_neg()),
             Expr::Complement(inner) => Some(!inner.constant()?),
             Expr::Binary(op, left, right) => {

@@ -94,7 +94,6 @@ pub fn read_all(sources: &Sources) -> Result<Specification, SpecError> {
 /// The first thing that does not hold together in a specification.
 pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
     let Specification { ops, machines, .. } = read_all(sources)?;
-    let core: Vec<PortableOp> = ops.iter().filter(|op| !op.extension).cloned().collect();
     let mut files = vec![Generated {
         path: "crates/vcode/src/generated/core.rs".into(),
         text: print_rust::core_trait(&ops, &machines),
@@ -120,11 +119,11 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
     });
     files.push(Generated {
         path: "crates/vcode/src/generated/instructions.rs".into(),
-        text: print_layers::instructions(&core, &machines),
+        text: print_layers::instructions(&ops, &machines),
     });
     files.push(Generated {
         path: "crates/vcode/src/generated/virtual_registers.rs".into(),
-        text: print_layers::virtual_registers(&core, &machines),
+        text: print_layers::virtual_registers(&ops, &machines),
     });
     files.push(Generated { path: "docs/vcode-instructions.md".into(), text: print_docs::page(&ops, &machines) });
     Ok(files)

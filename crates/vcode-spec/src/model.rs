@@ -330,8 +330,15 @@ pub enum Rm {
     Register(usize),
     /// Base and displacement.
     Offset(usize, usize),
-    /// Base and index.
-    Index(usize, usize),
+    /// Base and index, which is shifted left by `scale` first.
+    Index {
+        /// The base.
+        base: usize,
+        /// The index.
+        index: usize,
+        /// By how much it is shifted.
+        scale: u32,
+    },
     /// A label relative to the instruction pointer.
     Label(usize),
 }
@@ -408,6 +415,13 @@ pub struct Alternative {
     pub steps: Vec<Step>,
 }
 
+impl Alternative {
+    /// Whether it is for some processors of the machine alone.
+    pub fn asks_for_features(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| !guard.features().is_empty())
+    }
+}
+
 /// A line of the mapping from portable to machine instructions.
 #[derive(Debug, Clone)]
 pub struct Row {
@@ -475,6 +489,8 @@ pub struct Machine {
     pub fargs: Vec<u32>,
     /// Registers with a duty.
     pub special: Special,
+    /// What not every processor of this machine has, by bit.
+    pub features: Vec<String>,
     /// Machine instructions.
     pub insns: Vec<Insn>,
     /// The mapping.
@@ -484,6 +500,11 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The bit of a feature.
+    pub fn feature(&self, name: &str) -> Option<usize> {
+        self.features.iter().position(|own| own == name)
+    }
+
     /// The row of an operation.
     pub fn row(&self, op: &str, ty: Type) -> Option<&Row> {
         self.rows.iter().find(|row| row.op == op && row.ty == ty)

@@ -28,10 +28,18 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
                     continue;
                 }
                 let name = emit::instruction_name(op, ty, suffix);
-                match machine.row(&op.name, ty).filter(|_| has_own(machine, op, ty, form)) {
-                    Some(row) => emitter(&mut out, &mut names, machine, op, row, form, &name)?,
-                    None => portable_emitter(&mut late, &mut names, machine, op, ty, form, &name),
+                let Some(row) = machine.row(&op.name, ty).filter(|_| has_own(machine, op, ty, form)) else {
+                    portable_emitter(&mut late, machine, op, ty, form, &name);
+                    names.push_str(&paper_name(op, ty, form, &name));
+                    continue;
+                };
+                // What falls back to a portable row comes after that.
+                let late_too = emit::body(machine, row, form)?.falls_back;
+                if late_too {
+                    portable_emitter(&mut late, machine, op, ty, form, &format!("portable_{name}"));
                 }
+                emitter(if late_too { &mut late } else { &mut out }, machine, op, row, form, &name)?;
+                names.push_str(&paper_name(op, ty, form, &name));
             }
         }
     }
@@ -109,6 +117,9 @@ fn registers(out: &mut String, machine: &Machine) {
     if let Some(link) = special.link {
         let _ = writeln!(out, "#define QJV_LINK qjv_reg({link})");
     }
+    for (bit, name) in machine.features.iter().enumerate() {
+        let _ = writeln!(out, "#define V_HAS_{} (UINT64_C(1) << {bit})", name.to_uppercase());
+    }
     out.push('\n');
 }
 
@@ -150,7 +161,7 @@ fn patch(out: &mut String, machine: &Machine) {
 }
 
 fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str) -> Print<'a> {
-    Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c" }
+    Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c", arguments: String::new() }
 }
 
 fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(), SpecError> {
@@ -180,15 +191,24 @@ fn immediate_type(ty: Type) -> &'static str {
 const BORROW: &str = "QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
      QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
 
-fn portable_emitter(
-    out: &mut String,
-    names: &mut String,
-    machine: &Machine,
-    op: &PortableOp,
-    ty: Type,
-    form: Form,
-    name: &str,
-) {
+/// The name of the paper for an emitter.
+fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
+    let arguments: Vec<String> = emit::parameters(op, ty, form).into_iter().map(argument_name).collect();
+    let list = arguments.join(", ");
+    let comma = if list.is_empty() { "" } else { ", " };
+    format!("#define v_{name}({list}) qjv_{name}(&v_self{comma}{list})\n")
+}
+
+fn argument_name(parameter: Parameter) -> String {
+    match parameter {
+        Parameter::Register(letter, _) => letter.to_string(),
+        Parameter::Immediate(_) | Parameter::Offset => "value".into(),
+        Parameter::Local => "local".into(),
+        Parameter::Label => "label".into(),
+    }
+}
+
+fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, form: Form, name: &str) {
     let Some(row) = machine.portable_row(&op.name, ty) else { return };
     let parameters = emit::parameters(op, ty, form);
     let (mut declaration, mut arguments, mut conversions) = (String::new(), Vec::new(), String::new());
@@ -214,7 +234,8 @@ fn portable_emitter(
     if op.family == Family::Hint {
         conversions.push_str("    (void)s;\n");
     }
-    let print = Print { machine, op, ty: row.ty, language: Language::C, cursor: "c->ip", asm: "c" };
+    let print =
+        Print { machine, op, ty: row.ty, language: Language::C, cursor: "c->ip", asm: "c", arguments: String::new() };
     let list = arguments.join(", ");
     let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
     let _ = writeln!(out, "QJV_OUTLINE void qjv_{name}_aside(qjv_asm *c{declaration}) {{\n{conversions}    {{");
@@ -224,12 +245,10 @@ fn portable_emitter(
         "    }}\n}}\n\nQJV_INLINE void qjv_{name}(qjv_asm *c{declaration}) {{\n    qjv_asm copy = *c;\n\
          \x20   qjv_{name}_aside(&copy, {list});\n    *c = copy;\n}}\n"
     );
-    let _ = writeln!(names, "#define v_{name}({list}) qjv_{name}(&v_self, {list})");
 }
 
 fn emitter(
     out: &mut String,
-    names: &mut String,
     machine: &Machine,
     op: &PortableOp,
     row: &Row,
@@ -240,18 +259,18 @@ fn emitter(
     let from_bits = op.family == Family::Set && ty.class() == Class::Float && row.register.is_empty();
     let body = emit::body(machine, row, if from_bits { Form::Immediate } else { form })?;
     let mut declaration = String::from("qjv_asm *c");
-    let mut arguments = Vec::new();
+    let mut arguments = vec!["c".to_string()];
     let mut conversions = String::new();
     for parameter in emit::parameters(op, ty, form) {
-        let (text, argument) = match parameter {
-            Parameter::Register(letter, _) => (format!("v_reg {letter}"), letter.to_string()),
-            Parameter::Immediate(ty) => (format!("{} value", immediate_type(ty)), "value".into()),
-            Parameter::Offset => ("int32_t value".into(), "value".into()),
-            Parameter::Local => ("v_variable local".into(), "local".into()),
-            Parameter::Label => ("v_label b".into(), "label".into()),
+        let text = match parameter {
+            Parameter::Register(letter, _) => format!("v_reg {letter}"),
+            Parameter::Immediate(ty) => format!("{} value", immediate_type(ty)),
+            Parameter::Offset => "int32_t value".into(),
+            Parameter::Local => "v_variable local".into(),
+            Parameter::Label => "v_label b".into(),
         };
         let _ = write!(declaration, ", {text}");
-        arguments.push(argument);
+        arguments.push(if parameter == Parameter::Label { "b".into() } else { argument_name(parameter) });
         let conversion = match parameter {
             Parameter::Register(..) | Parameter::Label => continue,
             Parameter::Offset => "int64_t i = value;",
@@ -282,11 +301,10 @@ fn emitter(
     let _ = writeln!(out, "QJV_INLINE void qjv_{name}({declaration}) {{");
     out.push_str(&conversions);
     let _ = writeln!(out, "    qjv_space(c, {});", body.max_bytes);
-    out.push_str(&print(machine, op, row, "c->ip").body(&body, 1));
+    let mut print = print(machine, op, row, "c->ip");
+    print.arguments = format!("{name}({})", arguments.join(", "));
+    out.push_str(&print.body(&body, 1));
     out.push_str("}\n\n");
-    let list = arguments.join(", ");
-    let comma = if list.is_empty() { "" } else { ", " };
-    let _ = writeln!(names, "#define v_{name}({list}) qjv_{name}(&v_self{comma}{list})");
     Ok(())
 }
 

@@ -147,10 +147,11 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     out.push_str("use crate::asm::{Asm, Label};\n");
     out.push_str("use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};\n");
     out.push_str(
-        "use crate::error::Error;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension};\n",
+        "use crate::error::Error;\nuse crate::features::Features;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension};\n",
     );
     out.push_str("use crate::machine::{Lists, Machine, Register};\n\n");
     registers(&mut out, machine);
+    features(&mut out, machine);
     let _ = writeln!(out, "/// The machine `{}`.", machine.name);
     let _ = writeln!(out, "#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct {marker};\n");
     machine_impl(&mut out, ops, machines, machine, &marker)?;
@@ -174,6 +175,9 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
                     portable_method(out, machine, op, ty, form, &name);
                     continue;
                 };
+                if body(machine, op, row, form)?.falls_back {
+                    portable_method(&mut own, machine, op, ty, form, &format!("portable_{name}"));
+                }
                 if machines.iter().all(|machine| has(machine, op, ty, form)) {
                     method(out, machine, op, row, form, &name, "")?;
                 } else {
@@ -247,6 +251,14 @@ fn registers(out: &mut String, machine: &Machine) {
     }
 }
 
+/// The features that a processor may lack, as constants.
+fn features(out: &mut String, machine: &Machine) {
+    for (bit, name) in machine.features.iter().enumerate() {
+        let _ = writeln!(out, "/// The processor has `{name}`.");
+        let _ = writeln!(out, "pub const {}: Features = Features::bit({bit});\n", name.to_uppercase());
+    }
+}
+
 fn machine_impl(
     out: &mut String,
     ops: &[PortableOp],
@@ -255,11 +267,11 @@ fn machine_impl(
     marker: &str,
 ) -> Result<(), SpecError> {
     let _ = writeln!(out, "impl Machine for {marker} {{\n    type Reg = Reg;\n    type Float = Float;");
-    let core: Vec<PortableOp> = ops.iter().filter(|op| !op.extension).cloned().collect();
-    let space = spaces(&core, machines, machine)?;
+    let space = spaces(ops, machines, machine)?;
     let _ = writeln!(out, "    const SPACE: &'static [u8] = &{space:?};");
     let _ = writeln!(out, "    const NAME: &'static str = \"{}\";", machine.name);
     let _ = writeln!(out, "    const LONG_BITS: u32 = {};", machine.long);
+    let _ = writeln!(out, "    const FEATURES: Features = Features::first({});", machine.features.len());
     let list =
         |numbers: &[u32]| format!("&[{}]", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     for (name, temp, saved, args) in [
@@ -351,7 +363,7 @@ fn machine_impl(
 }
 
 fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str, asm: &'a str) -> Print<'a> {
-    Print { machine, op, ty: row.ty, language: Language::Rust, cursor, asm }
+    Print { machine, op, ty: row.ty, language: Language::Rust, cursor, asm, arguments: String::new() }
 }
 
 fn patch(out: &mut String, machine: &Machine) {
@@ -449,7 +461,15 @@ fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Typ
             Parameter::Label => "b".into(),
         })
         .collect();
-    let print = Print { machine, op, ty: row.ty, language: Language::Rust, cursor: "c.cursor", asm: "c" };
+    let print = Print {
+        machine,
+        op,
+        ty: row.ty,
+        language: Language::Rust,
+        cursor: "c.cursor",
+        asm: "c",
+        arguments: String::new(),
+    };
     let inner = declaration.replacen(
         &format!("fn {name}(&mut self"),
         &format!("fn write(c: &mut Asm<'_, {}>", marker(&machine.name)),
@@ -507,10 +527,25 @@ fn method(
 ) -> Result<(), SpecError> {
     let from_bits = op.family == Family::Set && row.ty.class() == Class::Float && row.register.is_empty();
     let body = body(machine, op, row, form)?;
-    let print = print(machine, op, row, "c.cursor", "c");
+    let mut print = print(machine, op, row, "c.cursor", "c");
     let _ = writeln!(out, "    #[inline(always)]\n    {visibility}{} {{", signature(op, row.ty, form, name, ""));
     out.push_str("        let c = self;\n");
     let parameters = emit::parameters(op, row.ty, form);
+    if body.falls_back {
+        let arguments: Vec<String> = parameters
+            .iter()
+            .map(|parameter| match parameter {
+                Parameter::Register(letter, _) => letter.to_string(),
+                Parameter::Immediate(_) | Parameter::Offset => "given".into(),
+                Parameter::Local => "local".into(),
+                Parameter::Label => "b".into(),
+            })
+            .collect();
+        if arguments.iter().any(|argument| argument == "given") {
+            out.push_str("        let given = i;\n");
+        }
+        print.arguments = format!("{name}({})", arguments.join(", "));
+    }
     conversions(out, machine, op, row.ty, &parameters, from_bits);
     if op.family == Family::Return {
         out.push_str("        let b = Label::EPILOGUE;\n");

@@ -80,7 +80,7 @@ pub(crate) fn table(machine: &Machine) -> String {
                             let rm = match rm {
                                 Rm::Register(operand) => format!("Rm::Register({operand})"),
                                 Rm::Offset(base, offset) => format!("Rm::Offset({base}, {offset})"),
-                                Rm::Index(base, index) => format!("Rm::Index({base}, {index})"),
+                                Rm::Index { base, index, scale } => format!("Rm::Index({base}, {index}, {scale})"),
                                 Rm::Label(operand) => format!("Rm::Label({operand})"),
                             };
                             write!(out, "Token::ModRm {{ reg: {reg}, rm: {rm} }}, ")

@@ -1,7 +1,7 @@
 //! Reads specification files. Names are resolved and operands checked here, so that printers cannot fail on them.
 
 use crate::expand::expand;
-use crate::expr::{self, Defs};
+use crate::expr::{self, Defs, Expr};
 use crate::extension::{self, PortableRow};
 use crate::model::*;
 use crate::{Source, SpecError};
@@ -140,6 +140,7 @@ impl<'a> Reader<'a> {
                 args: Vec::new(),
                 fargs: Vec::new(),
                 special: Special::default(),
+                features: Vec::new(),
                 insns: Vec::new(),
                 rows: Vec::new(),
                 portable_rows: Vec::new(),
@@ -174,6 +175,7 @@ impl<'a> Reader<'a> {
             "args" => self.machine.args = self.registers(rest, Class::Int)?,
             "fargs" => self.machine.fargs = self.registers(rest, Class::Float)?,
             "special" => self.special(rest)?,
+            "features" => self.machine.features.extend(rest.split_whitespace().map(str::to_string)),
             "field" => self.field(rest)?,
             "def" => self.def(rest)?,
             "insn" => self.insn(rest)?,
@@ -393,7 +395,11 @@ impl<'a> Reader<'a> {
                         Some("s+i") => {
                             Rm::Offset(operand('s', register('s')), operand('i', Kind::Signed { bits: 32, scale: 0 }))
                         }
-                        Some("s+t") => Rm::Index(operand('s', register('s')), operand('t', register('t'))),
+                        Some(text @ ("s+t" | "s+t*4")) => Rm::Index {
+                            base: operand('s', register('s')),
+                            index: operand('t', register('t')),
+                            scale: if text == "s+t" { 0 } else { 2 },
+                        },
                         Some(_) => return Err(bad()),
                     };
                     Token::ModRm { reg, rm }
@@ -496,6 +502,10 @@ impl<'a> Reader<'a> {
             Some((guard, steps)) => (Some(expr::parse(guard, &self.defs)?), steps),
             None => (None, text),
         };
+        let unknown = guard.iter().flat_map(Expr::features).find(|name| self.machine.feature(name).is_none());
+        if let Some(name) = unknown {
+            return Err(format!("no `features {name}` above this line"));
+        }
         let steps = steps.split(';').map(|step| self.step(op, ty, step.trim())).collect::<Result<Vec<_>, _>>()?;
         Ok(Alternative { guard, steps })
     }

@@ -16,6 +16,7 @@ use core::mem::MaybeUninit;
 use crate::abi::{Convention, Scratch};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
+use crate::features::Features;
 use crate::machine::{Machine, Register};
 use crate::registers::{Class, File};
 
@@ -178,6 +179,7 @@ pub(crate) struct Function {
     pub(crate) locals: u32,
     pub(crate) last_bound: u32,
     pub(crate) error: Option<Error>,
+    pub(crate) features: Features,
     /// Whether ending it takes more than turning its last jump into a return: it has a frame besides saved registers,
     /// constants, or an error.
     pub(crate) special: bool,
@@ -240,6 +242,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             locals: 0,
             last_bound: UNBOUND,
             error: None,
+            features: Features::NONE,
             special: convention.scratch == Scratch::Preserved,
             leaf: true,
             tail: None,
@@ -380,6 +383,18 @@ impl<'a, M: Machine> Asm<'a, M> {
         }
         self.left = bytes;
         Ok(())
+    }
+
+    /// Writes for processors with these features from here on. A function begins with none: what it is written in runs
+    /// on every processor of the machine.
+    pub fn use_features(&mut self, features: Features) {
+        self.f.features = features;
+    }
+
+    /// Whether the processor has the feature with this bit.
+    #[inline(always)]
+    pub(crate) fn has(&self, bit: u32) -> bool {
+        self.f.features.contains(Features::bit(bit))
     }
 
     /// The first error so far. Errors stick: instructions after one are harmless, and [`Asm::end`] reports it.

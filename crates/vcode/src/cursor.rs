@@ -79,12 +79,13 @@ impl Cursor {
         }
     }
 
-    /// Stores an x86 instruction with base and index, like [`Cursor::offset`]. The displacement is a zero byte, because
-    /// without one a base of rbp or r13 means something else.
+    /// Stores an x86 instruction with base and index, which is shifted left by `scale`, like [`Cursor::offset`]. The
+    /// displacement is a zero byte, because without one a base of rbp or r13 means something else.
     #[inline(always)]
-    pub(crate) fn index(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, index: u32) {
+    #[expect(clippy::too_many_arguments, reason = "the parts of an addressing mode")]
+    pub(crate) fn index(&mut self, constant: u64, rex: u32, length: u32, reg: u32, base: u32, index: u32, scale: u32) {
         let value = constant | place(reg | (index & 4) >> 1 | base & 1, rex, length);
-        let sib = (base >> 16 & 7) | (index >> 16 & 0x38);
+        let sib = (base >> 16 & 7) | (index >> 16 & 0x38) | scale << 6;
         let value = value & !(7 << (8 * length)) | 0x44 << (8 * length) | u64::from(sib) << (8 * length + 8);
         self.bytes(value, (length + 3) as usize);
     }

@@ -40,7 +40,7 @@ pub(crate) enum RegField {
 pub(crate) enum Rm {
     Register(usize),
     Offset(usize, usize),
-    Index(usize, usize),
+    Index(usize, usize, u32),
     Label(usize),
 }
 
@@ -208,8 +208,8 @@ impl Table {
                             values[base] = i64::from(low | (rex & 1) << 3);
                             values[offset] = little(take(if mode == 1 { 1 } else { 4 })?);
                         }
-                        Rm::Index(base, index) if mode == 1 && low == 4 => {
-                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(()))?;
+                        Rm::Index(base, index, scale) if mode == 1 && low == 4 => {
+                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
                             values[base] = i64::from(base_value | (rex & 1) << 3);
                             values[index] = i64::from(index_value);
                             if take(1)?[0] != 0 {
@@ -251,10 +251,10 @@ impl Table {
     }
 }
 
-/// Base and index of a SIB byte; without an index the byte must say so.
-fn sib(byte: u8, rex: u8, index: Option<()>) -> Option<(u8, u8)> {
+/// Base and index of a SIB byte, the index being shifted by `scale`; without an index the byte must say so.
+fn sib(byte: u8, rex: u8, scale: Option<u32>) -> Option<(u8, u8)> {
     let number = byte >> 3 & 7 | (rex & 2) << 2;
-    let valid = byte >> 6 == 0 && (number == 4) == index.is_none();
+    let valid = u32::from(byte >> 6) == scale.unwrap_or(0) && (number == 4) == scale.is_none();
     valid.then_some((byte & 7, number))
 }
 

@@ -34,6 +34,8 @@ pub enum Error {
     Arguments,
     /// The frame is too large.
     Frame,
+    /// The processor that the function is written for lacks this instruction.
+    Feature,
     /// The operating system refused memory.
     Memory,
 }
@@ -55,6 +57,7 @@ impl fmt::Display for Error {
             Error::Signature => "the signature is malformed",
             Error::Arguments => "the arguments differ from the signature",
             Error::Frame => "the frame is too large",
+            Error::Feature => "the processor lacks this instruction",
             Error::Memory => "the operating system refused memory",
         })
     }

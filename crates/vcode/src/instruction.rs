@@ -2,7 +2,7 @@
 
 use crate::asm::Label;
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::Extension;
 use crate::generated::instructions::{INSTRUCTIONS, emit};
 use crate::signature::Type;
 
@@ -13,6 +13,8 @@ pub enum Access {
     Read,
     /// It writes it.
     Written,
+    /// It reads it, and writes it.
+    Updated,
 }
 
 /// What an operand must be.
@@ -59,6 +61,14 @@ pub enum Family {
     Register,
     /// Nothing.
     Nullary,
+    /// `d, s, t`: `d` becomes `t`, or stays.
+    Select,
+    /// `d, s, t, label` or `d, s, i, label`: the label is where an overflow goes.
+    Checked,
+    /// `d, s, t`: what is expected and was there, an address, what is stored.
+    Exchange,
+    /// Base and offset of what nothing is done to.
+    Hint,
 }
 
 /// An instruction of the portable set.
@@ -103,7 +113,7 @@ impl Instruction {
     }
 
     /// Emits the instruction; false if `values` are not what it wants, and then nothing is emitted.
-    pub fn emit<A: Core>(&self, asm: &mut A, values: &[Value<A::Reg, A::Float>]) -> bool {
+    pub fn emit<A: Extension>(&self, asm: &mut A, values: &[Value<A::Reg, A::Float>]) -> bool {
         let accepted = self.accepts(values);
         if accepted {
             emit(asm, self.number, &Operands { values });

@@ -2,6 +2,7 @@
 
 use crate::abi::Abi;
 use crate::asm::{Asm, Label};
+use crate::features::Features;
 use crate::registers::Set;
 
 /// A machine register.
@@ -87,6 +88,8 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     const NAME: &'static str;
     /// Bits of the type long.
     const LONG_BITS: u32;
+    /// Every feature that a processor of the machine may have.
+    const FEATURES: Features;
     /// Bytes each instruction that all machines have asks for before it writes, by number.
     const SPACE: &'static [u8];
     /// Its integer registers.

@@ -65,6 +65,43 @@ fn every_instruction_is_read_and_assembled_for_every_machine() {
 }
 
 #[test]
+fn tables_and_extensions_are_stepped_through() {
+    let text = "
+function pick %ul leaf
+  reg value
+  jtab a0
+  j none
+  j swapped
+  setu value, 7
+none:
+  retl a0
+swapped:
+  setu value, 0x01020304
+  bswapu value, value
+  addoui value, value, 0xfc000000, over
+  retu value
+over:
+  movnzu value, a0, a0
+  retu value
+";
+    let (functions, mistakes) = read(text);
+    assert_eq!(mistakes, []);
+    let run = |index: u64| {
+        let mut stepper = Stepper::new(&functions[0], &[Argument::Bits(index)]).expect("one argument");
+        loop {
+            match stepper.step() {
+                Ok(Some(step)) if step.returned.is_some() => return step.returned.unwrap(),
+                Ok(Some(_)) => {}
+                Ok(None) => return "nothing".into(),
+                Err(stuck) => return stuck.reason,
+            }
+        }
+    };
+    // 0x04030201 + 0xfc000000 overflows.
+    assert_eq!([run(0), run(1), run(2)], ["0", "1", "the table has no jump 2"]);
+}
+
+#[test]
 fn mistakes_are_told_together_and_nothing_panics() {
     let text =
         "x\nfunction a %q\n addi a, b\n addz a,b,c\nfoo:\nfoo:\n j bar\n seti a0, 99999999999\nreg 1x\nlocal v w";

@@ -46,7 +46,8 @@ typedef enum {
     QJV_ERROR_CALL_IN_LEAF,
     QJV_ERROR_REGISTERS,
     QJV_ERROR_SIGNATURE,
-    QJV_ERROR_FRAME
+    QJV_ERROR_FRAME,
+    QJV_ERROR_FEATURE
 } qjv_error;
 
 typedef struct { uint32_t index; } v_label;
@@ -86,6 +87,7 @@ typedef struct qjv_function {
     uint8_t special;
     uint8_t leaf, calls, incoming;
     qjv_error error;
+    uint64_t features;
     uint32_t label[QJV_MOST_LABELS];
     qjv_fixup fixup[QJV_MOST_FIXUPS];
     qjv_constant constant[QJV_MOST_CONSTANTS];
@@ -183,9 +185,9 @@ QJV_INLINE uint8_t *qjv_stack_offset(uint8_t *ip, uint64_t constant, unsigned re
 }
 
 QJV_INLINE uint8_t *qjv_index(uint8_t *ip, uint64_t constant, unsigned rex, unsigned length, uint32_t reg,
-                              uint32_t base, uint32_t index) {
+                              uint32_t base, uint32_t index, uint32_t scale) {
     uint64_t value = constant | qjv_spread(reg | (index & 4) >> 1 | (base & 1), rex, length);
-    uint32_t sib = (base >> 16 & 7) | (index >> 16 & 0x38);
+    uint32_t sib = (base >> 16 & 7) | (index >> 16 & 0x38) | scale << 6;
     value = (value & ~((uint64_t)7 << (8 * length))) | (uint64_t)0x44 << (8 * length) | (uint64_t)sib << (8 * length + 8);
     return qjv_bytes(ip, value, length + 3);
 }
@@ -270,6 +272,10 @@ QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
     qjv_fail(c, QJV_ERROR_IMMEDIATE);
     return 0;
 }
+
+/* Writes for processors with these features (V_HAS_...) from here on; a function begins with none. */
+QJV_INLINE void qjv_use_features(qjv_asm *c, uint64_t features) { c->f->features = features; }
+QJV_INLINE int qjv_has(const qjv_asm *c, unsigned bit) { return (int)(c->f->features >> bit & 1); }
 
 QJV_INLINE void qjv_links(qjv_asm *c) {
     if (c->f->leaf) qjv_fail(c, QJV_ERROR_CALL_IN_LEAF);

@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -215,6 +216,12 @@ pub const FS6: Float = Float::new(14);
 /// Hard-coded callee-saved register 7: `d15`.
 pub const FS7: Float = Float::new(15);
 
+/// The processor has `crc`.
+pub const CRC: Features = Features::bit(0);
+
+/// The processor has `lse`.
+pub const LSE: Features = Features::bit(1);
+
 /// The machine `aarch64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aarch64;
@@ -232,10 +239,14 @@ impl Machine for Aarch64 {
         20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8,
         8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8,
         24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 4, 4, 4, 4,
-        4,
+        4, 8, 4, 4, 0, 0, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 4,
+        4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0,
+        0, 0, 0, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 12, 4,
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
+    const FEATURES: Features = Features::first(2);
     const INT: Lists = Lists::new(
         &[9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0],
         &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
@@ -387,6 +398,13 @@ impl Machine for Aarch64 {
                     return false;
                 }
                 word & !0x03ffffff | (((value >> 2) as u32 & 0x3ffffff) << 0)
+            }
+            2 => {
+                let value = distance - 0;
+                if !fits_signed(value, 21, 0) {
+                    return false;
+                }
+                word & !0x60ffffe0 | (((value >> 2) as u32 & 0x7ffff) << 5) | (((value >> 0) as u32 & 0x3) << 29)
             }
             _ => return false,
         };
@@ -3829,393 +3847,138 @@ impl Extension for Asm<'_, Aarch64> {
 
     #[inline(always)]
     fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a80b000);
     }
 
     #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bleu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a803000);
     }
 
     #[inline(always)]
     fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a80b000);
     }
 
     #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bleul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a803000);
     }
 
     #[inline(always)]
     fn minf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e205800);
     }
 
     #[inline(always)]
     fn mind(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bled(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e605800);
     }
 
     #[inline(always)]
     fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a80c000);
     }
 
     #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgeu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a808000);
     }
 
     #[inline(always)]
     fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a80c000);
     }
 
     #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgeul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(8);
+        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a808000);
     }
 
     #[inline(always)]
     fn maxf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e204800);
     }
 
     #[inline(always)]
     fn maxd(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bged(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e604800);
     }
 
     #[inline(always)]
     fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05000);
+        } else {
+            c.portable_crc32cuc(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05400);
+        } else {
+            c.portable_crc32cus(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05800);
+        } else {
+            c.portable_crc32cu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac05c00);
+        } else {
+            c.portable_crc32cul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5129,65 +4892,94 @@ impl Extension for Asm<'_, Aarch64> {
     fn casi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
-        c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
-        c.cursor.word(0x54000081);
-        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
-        c.cursor.word(0x7100023f);
-        c.cursor.word(0x54ffff61);
-        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        if c.has(1) {
+            c.cursor.word((d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0x88e0fc00);
+        } else {
+            c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
+            c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
+            c.cursor.word(0x54000081);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54ffff61);
+            c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        }
     }
 
     #[inline(always)]
     fn casu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
-        c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
-        c.cursor.word(0x54000081);
-        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
-        c.cursor.word(0x7100023f);
-        c.cursor.word(0x54ffff61);
-        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        if c.has(1) {
+            c.cursor.word((d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0x88e0fc00);
+        } else {
+            c.cursor.word((s.n & 0x3e0) | 0x885ffc10);
+            c.cursor.word((d.n & 0x1f0000) | 0x6b00021f);
+            c.cursor.word(0x54000081);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54ffff61);
+            c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        }
     }
 
     #[inline(always)]
     fn casl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
-        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
-        c.cursor.word(0x54000081);
-        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
-        c.cursor.word(0x7100023f);
-        c.cursor.word(0x54ffff61);
-        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        if c.has(1) {
+            c.cursor.word((d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00);
+        } else {
+            c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+            c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+            c.cursor.word(0x54000081);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54ffff61);
+            c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        }
     }
 
     #[inline(always)]
     fn casul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
-        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
-        c.cursor.word(0x54000081);
-        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
-        c.cursor.word(0x7100023f);
-        c.cursor.word(0x54ffff61);
-        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        if c.has(1) {
+            c.cursor.word((d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00);
+        } else {
+            c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+            c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+            c.cursor.word(0x54000081);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54ffff61);
+            c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        }
     }
 
     #[inline(always)]
     fn casp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(28);
-        c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
-        c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
-        c.cursor.word(0x54000081);
-        c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
-        c.cursor.word(0x7100023f);
-        c.cursor.word(0x54ffff61);
-        c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        if c.has(1) {
+            c.cursor.word((d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00);
+        } else {
+            c.cursor.word((s.n & 0x3e0) | 0xc85ffc10);
+            c.cursor.word((d.n & 0x1f0000) | 0xeb00021f);
+            c.cursor.word(0x54000081);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54ffff61);
+            c.cursor.word((d.n & 0x1f) | 0xaa1003e0);
+        }
+    }
+
+    #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(12);
+        c.cursor.word(0x10000070);
+        c.cursor.word((s.n & 0x1f0000) | 0x8b000a10);
+        c.cursor.word(0xd61f0200);
     }
 
     #[inline(always)]
@@ -5246,6 +5038,239 @@ impl Asm<'_, Aarch64> {
         c.space(20);
         c.cursor = set_long(c.cursor, Reg::new(17), i);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bd17c00);
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91b000);
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a913000);
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91b000);
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a913000);
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91c000);
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a918000);
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91c000);
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a918000);
+    }
+
+    #[inline(always)]
+    fn portable_crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, t, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.cvul2u(lent_b, t);
+                c.crc32cu(lent_b, s, lent_b);
+                c.crc32cu(d, lent_b, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00);
+        } else {
+            c.fail(Error::Feature);
+        }
     }
 
     /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.

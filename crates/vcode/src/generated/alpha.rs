@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -213,6 +214,9 @@ pub const FS6: Float = Float::new(8);
 /// Hard-coded callee-saved register 7: `f9`.
 pub const FS7: Float = Float::new(9);
 
+/// The processor has `cix`.
+pub const CIX: Features = Features::bit(0);
+
 /// The machine `alpha`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alpha;
@@ -230,10 +234,14 @@ impl Machine for Alpha {
         28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 4, 8, 8, 8, 8, 8, 8, 8, 8, 28, 8, 28,
         8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8,
         28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8,
-        28, 8, 8, 4, 4, 4, 4, 4,
+        28, 8, 8, 4, 4, 4, 4, 4, 0, 0, 0, 8, 4, 12, 4, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 16, 0, 4, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 16, 4,
     ];
     const NAME: &'static str = "alpha";
     const LONG_BITS: u32 = 64;
+    const FEATURES: Features = Features::first(1);
     const INT: Lists = Lists::new(
         &[1, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 0, 21, 20, 19, 18, 17, 16],
         &[9, 10, 11, 12, 13, 14, 15],
@@ -4311,100 +4319,49 @@ impl Extension for Asm<'_, Alpha> {
 
     #[inline(always)]
     fn popcountu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(8);
+        if c.has(0) {
+            c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
+            c.cursor.word((d.n & 0x1f) | 0x73fb0600);
+        } else {
+            c.portable_popcountu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn popcountul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00600);
+        } else {
+            c.portable_popcountul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn clzu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.oru(lent_a, lent_a, s);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.comu(lent_a, lent_a);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(12);
+        if c.has(0) {
+            c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
+            c.cursor.word(0x73fb065b);
+            c.cursor.word((d.n & 0x3e00000) | 0x201bffe0);
+        } else {
+            c.portable_clzu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn clzul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.orul(lent_a, lent_a, s);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.comul(lent_a, lent_a);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00640);
+        } else {
+            c.portable_clzul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4425,18 +4382,13 @@ impl Extension for Asm<'_, Alpha> {
 
     #[inline(always)]
     fn ctzul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subuli(lent_a, s, (1) as i64 as u64);
-                c.comul(lent_b, s);
-                c.andul(lent_a, lent_a, lent_b);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00660);
+        } else {
+            c.portable_ctzul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -6214,6 +6166,16 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word(0xc3600000);
+        c.cursor.word((s.n & 0x3e00000) | 0x401b045b);
+        c.cursor.word(0x237b000c);
+        c.cursor.word(0x6bfb0000);
+    }
+
+    #[inline(always)]
     fn prefetch(&mut self, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
@@ -6228,6 +6190,120 @@ impl Extension for Asm<'_, Alpha> {
 
 /// Instructions that not every machine has.
 impl Asm<'_, Alpha> {
+    #[inline(always)]
+    fn portable_popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_clzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.oru(lent_a, lent_a, s);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (8) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (16) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.comu(lent_a, lent_a);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_clzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.orul(lent_a, lent_a, s);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.comul(lent_a, lent_a);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_ctzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subuli(lent_a, s, (1) as i64 as u64);
+                c.comul(lent_b, s);
+                c.andul(lent_a, lent_a, lent_b);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
     /// Multiplication, high half. Type `i`. Operands `d, s, i`.
     #[inline(always)]
     pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {

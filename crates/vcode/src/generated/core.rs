@@ -839,6 +839,8 @@ pub trait Extension: Core {
     fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`.
     fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`.
+    fn jtab(&mut self, s: Self::Reg);
     /// What is at base plus offset will soon be used. Operands `s, i`.
     fn prefetch(&mut self, s: Self::Reg, i: i32);
 }

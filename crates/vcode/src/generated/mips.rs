@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -196,10 +197,14 @@ impl Machine for Mips {
         16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 8, 8, 8, 8, 8, 8, 8, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20,
         12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20,
         12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16, 8, 16, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16,
-        8, 16, 12, 12, 8, 8, 8, 8, 4,
+        8, 16, 12, 12, 8, 8, 8, 8, 4, 8, 8, 8, 0, 0, 4, 4, 0, 0, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 8, 8, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 24, 16, 24, 16, 24, 16, 24, 16, 24, 0, 0, 0, 0, 12, 20, 12, 20, 12,
+        20, 12, 20, 12, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 36, 4,
     ];
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
+    const FEATURES: Features = Features::first(0);
     const INT: Lists = Lists::new(
         &[8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4],
         &[16, 17, 18, 19, 20, 21, 22, 23, 30],
@@ -5326,6 +5331,21 @@ impl Extension for Asm<'_, Mips> {
         c.cursor.word_big(0x00000000);
         c.cursor.word_big((d.n & 0xf800) | 0x03200025);
         c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(36);
+        c.cursor.word_big(0x03e00825);
+        c.cursor.word_big((s.n & 0x1f0000) | 0x0000c8c0);
+        c.cursor.word_big(0x04110001);
+        c.cursor.word_big(0x00000000);
+        c.cursor.word_big(0x033fc821);
+        c.cursor.word_big(0x0020f825);
+        c.cursor.word_big(0x27390014);
+        c.cursor.word_big(0x03200008);
+        c.cursor.word_big(0x00000000);
     }
 
     #[inline(always)]

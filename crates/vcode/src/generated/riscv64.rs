@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -213,6 +214,9 @@ pub const FS10: Float = Float::new(26);
 /// Hard-coded callee-saved register 11: `fs11`.
 pub const FS11: Float = Float::new(27);
 
+/// The processor has `zbb`.
+pub const ZBB: Features = Features::bit(0);
+
 /// The machine `riscv64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Riscv64;
@@ -230,10 +234,14 @@ impl Machine for Riscv64 {
         40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 4, 8, 8, 8, 8, 8, 8, 8, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12,
         12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40,
         8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 4,
-        4, 4, 4, 4,
+        4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 16, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+        4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 20, 20, 20, 20, 20, 16, 0,
     ];
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
+    const FEATURES: Features = Features::first(1);
     const INT: Lists = Lists::new(
         &[5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10],
         &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
@@ -4286,191 +4294,103 @@ impl Core for Asm<'_, Riscv64> {
 impl Extension for Asm<'_, Riscv64> {
     #[inline(always)]
     fn bswapus(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (8) as i64 as u32);
-                c.andui(lent_a, lent_a, (255) as i64 as u32);
-                c.andui(lent_b, s, (255) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(8);
+        if c.has(0) {
+            c.cursor.word((s.n & 0xf8000) | 0x6b805f13);
+            c.cursor.word((d.n & 0xf80) | 0x030f5013);
+        } else {
+            c.portable_bswapus(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn bswapu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (24) as i64 as u32);
-                c.rshui(lent_b, s, (24) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, s, (8) as i64 as u32);
-                c.andui(lent_b, lent_b, (65280) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.andui(lent_b, s, (65280) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(8);
+        if c.has(0) {
+            c.cursor.word((s.n & 0xf8000) | 0x6b805f13);
+            c.cursor.word((d.n & 0xf80) | 0x420f5013);
+        } else {
+            c.portable_bswapu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn bswapul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.cvul2u(lent_a, s);
-                c.rshuli(lent_b, s, (32) as i64 as u64);
-                c.cvul2u(lent_b, lent_b);
-                c.bswapu(lent_a, lent_a);
-                c.bswapu(lent_b, lent_b);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x6b805013);
+        } else {
+            c.portable_bswapul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn popcountu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x6020101b);
+        } else {
+            c.portable_popcountu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn popcountul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x60201013);
+        } else {
+            c.portable_popcountul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn clzu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.oru(lent_a, lent_a, s);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.comu(lent_a, lent_a);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x6000101b);
+        } else {
+            c.portable_clzu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn clzul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.orul(lent_a, lent_a, s);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.comul(lent_a, lent_a);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x60001013);
+        } else {
+            c.portable_clzul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn ctzu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x6010101b);
+        } else {
+            c.portable_ctzu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn ctzul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subuli(lent_a, s, (1) as i64 as u64);
-                c.comul(lent_b, s);
-                c.andul(lent_a, lent_a, lent_b);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x60101013);
+        } else {
+            c.portable_ctzul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4489,150 +4409,112 @@ impl Extension for Asm<'_, Riscv64> {
 
     #[inline(always)]
     fn rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.rshu(lent_a, s, lent_a);
-                c.lshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x6000103b);
+        } else {
+            c.portable_rotlu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn rotlui(&mut self, d: Reg, s: Reg, i: u32) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
-            let i = i64::from(i as i32);
-            let i = c.count(i, 32);
-            if i == 0_i64 {
-                c.movu(d, s);
-            } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.lshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word(
+                (d.n & 0xf80)
+                    | (s.n & 0xf8000)
+                    | ((((0_i64.wrapping_sub(i)) & 31_i64) as u32 & 0x1f) << 20)
+                    | 0x6000501b,
+            );
+        } else {
+            c.portable_rotlui(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
     fn rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.rshul(lent_a, s, lent_a);
-                c.lshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x60001033);
+        } else {
+            c.portable_rotlul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn rotluli(&mut self, d: Reg, s: Reg, i: u64) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
-            let i = i as i64;
-            let i = c.count(i, 64);
-            if i == 0_i64 {
-                c.movul(d, s);
-            } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.lshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word(
+                (d.n & 0xf80)
+                    | (s.n & 0xf8000)
+                    | ((((0_i64.wrapping_sub(i)) & 63_i64) as u32 & 0x3f) << 20)
+                    | 0x60005013,
+            );
+        } else {
+            c.portable_rotluli(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
     fn rotru(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.lshu(lent_a, s, lent_a);
-                c.rshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x6000503b);
+        } else {
+            c.portable_rotru(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn rotrui(&mut self, d: Reg, s: Reg, i: u32) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
-            let i = i64::from(i as i32);
-            let i = c.count(i, 32);
-            if i == 0_i64 {
-                c.movu(d, s);
-            } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.rshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        let i = c.count(i, 32);
+        c.space(4);
+        if c.has(0) && fits_unsigned(i, 5, 0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x1f) << 20) | 0x6000501b);
+        } else {
+            c.portable_rotrui(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
     fn rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.lshul(lent_a, s, lent_a);
-                c.rshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x60005033);
+        } else {
+            c.portable_rotrul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn rotruli(&mut self, d: Reg, s: Reg, i: u64) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
-            let i = i as i64;
-            let i = c.count(i, 64);
-            if i == 0_i64 {
-                c.movul(d, s);
-            } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.rshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        let i = c.count(i, 64);
+        c.space(4);
+        if c.has(0) && fits_unsigned(i, 6, 0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | ((i as u32 & 0x3f) << 20) | 0x60005013);
+        } else {
+            c.portable_rotruli(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4669,302 +4551,118 @@ impl Extension for Asm<'_, Riscv64> {
 
     #[inline(always)]
     fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a004033);
+        } else {
+            c.portable_mini(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bleu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033);
+        } else {
+            c.portable_minu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a004033);
+        } else {
+            c.portable_minl(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bleul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033);
+        } else {
+            c.portable_minul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.blef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x28000053);
     }
 
     #[inline(always)]
     fn mind(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bled(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a000053);
     }
 
     #[inline(always)]
     fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a006033);
+        } else {
+            c.portable_maxi(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgeu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033);
+        } else {
+            c.portable_maxu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a006033);
+        } else {
+            c.portable_maxl(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgeul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(4);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033);
+        } else {
+            c.portable_maxul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bgef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x28001053);
     }
 
     #[inline(always)]
     fn maxd(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Float, s: Float, t: Float) {
-            if d.n == t.n {
-                let label_l = c.label();
-                c.bged(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.n == s.n {
-                let label_l = c.label();
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
-        }
-        self.aside(|c| write(c, d, s, t));
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a001053);
     }
 
     #[inline(always)]
@@ -6286,6 +5984,16 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(16);
+        c.cursor.word(0x00000f17);
+        c.cursor.word((s.n & 0xf8000) | 0x00201f93);
+        c.cursor.word(0x01ff0f33);
+        c.cursor.word(0x010f0067);
+    }
+
+    #[inline(always)]
     fn prefetch(&mut self, s: Reg, i: i32) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, s: Reg, i: i32) {
@@ -6301,6 +6009,343 @@ impl Extension for Asm<'_, Riscv64> {
 
 /// Instructions that not every machine has.
 impl Asm<'_, Riscv64> {
+    #[inline(always)]
+    fn portable_bswapus(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (8) as i64 as u32);
+                c.andui(lent_a, lent_a, (255) as i64 as u32);
+                c.andui(lent_b, s, (255) as i64 as u32);
+                c.lshui(lent_b, lent_b, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_bswapu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshui(lent_a, s, (24) as i64 as u32);
+                c.rshui(lent_b, s, (24) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, s, (8) as i64 as u32);
+                c.andui(lent_b, lent_b, (65280) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.andui(lent_b, s, (65280) as i64 as u32);
+                c.lshui(lent_b, lent_b, (8) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_bswapul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.cvul2u(lent_a, s);
+                c.rshuli(lent_b, s, (32) as i64 as u64);
+                c.cvul2u(lent_b, lent_b);
+                c.bswapu(lent_a, lent_a);
+                c.bswapu(lent_b, lent_b);
+                c.cvu2ul(lent_a, lent_a);
+                c.cvu2ul(lent_b, lent_b);
+                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_clzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.oru(lent_a, lent_a, s);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (8) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (16) as i64 as u32);
+                c.oru(lent_a, lent_a, lent_b);
+                c.comu(lent_a, lent_a);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_clzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.orul(lent_a, lent_a, s);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
+                c.orul(lent_a, lent_a, lent_b);
+                c.comul(lent_a, lent_a);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_ctzu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subui(lent_a, s, (1) as i64 as u32);
+                c.comu(lent_b, s);
+                c.andu(lent_a, lent_a, lent_b);
+                c.popcountu(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_ctzul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.subuli(lent_a, s, (1) as i64 as u64);
+                c.comul(lent_b, s);
+                c.andul(lent_a, lent_a, lent_b);
+                c.popcountul(d, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_rotlu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setu(lent_a, (32) as i64 as u32);
+                c.subu(lent_a, lent_a, t);
+                c.andui(lent_a, lent_a, (31) as i64 as u32);
+                c.rshu(lent_a, s, lent_a);
+                c.lshu(lent_b, s, t);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_rotlui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            if i == 0_i64 {
+                c.movu(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.lshui(lent_b, s, (i) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn portable_rotlul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setul(lent_a, (64) as i64 as u64);
+                c.subul(lent_a, lent_a, t);
+                c.anduli(lent_a, lent_a, (63) as i64 as u64);
+                c.rshul(lent_a, s, lent_a);
+                c.lshul(lent_b, s, t);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_rotluli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            let i = c.count(i, 64);
+            if i == 0_i64 {
+                c.movul(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.lshuli(lent_b, s, (i) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn portable_rotru(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setu(lent_a, (32) as i64 as u32);
+                c.subu(lent_a, lent_a, t);
+                c.andui(lent_a, lent_a, (31) as i64 as u32);
+                c.lshu(lent_a, s, lent_a);
+                c.rshu(lent_b, s, t);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_rotrui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            if i == 0_i64 {
+                c.movu(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.rshui(lent_b, s, (i) as i64 as u32);
+                c.oru(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn portable_rotrul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.setul(lent_a, (64) as i64 as u64);
+                c.subul(lent_a, lent_a, t);
+                c.anduli(lent_a, lent_a, (63) as i64 as u64);
+                c.lshul(lent_a, s, lent_a);
+                c.rshul(lent_b, s, t);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_rotruli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            let i = c.count(i, 64);
+            if i == 0_i64 {
+                c.movul(d, s);
+            } else {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.rshuli(lent_b, s, (i) as i64 as u64);
+                c.orul(d, lent_a, lent_b);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
     /// Multiplication, high half. Type `i`. Operands `d, s, i`.
     #[inline(always)]
     pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
@@ -6342,5 +6387,315 @@ impl Asm<'_, Riscv64> {
         c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
         c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f03033);
+    }
+
+    #[inline(always)]
+    fn portable_mini(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.blei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_minu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bleu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_minl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.blel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.blel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_minul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bleul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bleul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_maxi(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgei(t, s, label_l);
+                c.movi(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movi(d, s);
+                c.bgei(s, t, label_l);
+                c.movi(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_maxu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeu(t, s, label_l);
+                c.movu(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movu(d, s);
+                c.bgeu(s, t, label_l);
+                c.movu(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_maxl(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgel(t, s, label_l);
+                c.movl(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movl(d, s);
+                c.bgel(s, t, label_l);
+                c.movl(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_maxul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
+            if d.n == t.n {
+                let label_l = c.label();
+                c.bgeul(t, s, label_l);
+                c.movul(d, s);
+                c.bind(label_l);
+            } else if d.n == s.n {
+                let label_l = c.label();
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            } else {
+                let label_l = c.label();
+                c.movul(d, s);
+                c.bgeul(s, t, label_l);
+                c.movul(d, t);
+                c.bind(label_l);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
+        } else {
+            c.fail(Error::Feature);
+        }
     }
 }

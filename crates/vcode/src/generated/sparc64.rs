@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -192,10 +193,14 @@ impl Machine for Sparc64 {
         4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 8, 8, 8, 8, 8, 8, 8, 8, 12, 36, 12, 36, 12,
         36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12,
         36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12,
-        36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 8, 8, 8, 8, 4,
+        36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 20, 4,
     ];
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
+    const FEATURES: Features = Features::first(0);
     const INT: Lists = Lists::new(
         &[2, 3, 13, 12, 11, 10, 9, 8],
         &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
@@ -5554,6 +5559,17 @@ impl Extension for Asm<'_, Sparc64> {
         c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
         c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3f01000);
         c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(20);
+        c.cursor.word_big(0x83414000);
+        c.cursor.word_big((s.n & 0x7c000) | 0x89283003);
+        c.cursor.word_big(0x82004004);
+        c.cursor.word_big(0x81c06014);
+        c.cursor.word_big(0x01000000);
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use crate::asm::{Asm, Label};
 use crate::frame::Local;
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::layers::virtual_registers::{Moved, Temporaries, Virtual, VirtualReg, in_registers};
 use crate::machine::{Machine, Register};
 
@@ -2938,6 +2938,1212 @@ where
     #[inline(always)]
     fn nop(&mut self) {
         self.asm.nop();
+    }
+}
+
+impl<M: Machine> Extension for Virtual<'_, '_, M>
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    #[inline(always)]
+    fn bswapus(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bswapus(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bswapus(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[295] });
+        }
+    }
+    #[inline(always)]
+    fn bswapu(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bswapu(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bswapu(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[296] });
+        }
+    }
+    #[inline(always)]
+    fn bswapul(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bswapul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bswapul(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[297] });
+        }
+    }
+    #[inline(always)]
+    fn popcountu(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.popcountu(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_popcountu(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[298] });
+        }
+    }
+    #[inline(always)]
+    fn popcountul(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.popcountul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_popcountul(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[299] });
+        }
+    }
+    #[inline(always)]
+    fn clzu(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.clzu(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_clzu(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[300] });
+        }
+    }
+    #[inline(always)]
+    fn clzul(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.clzul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_clzul(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[301] });
+        }
+    }
+    #[inline(always)]
+    fn ctzu(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ctzu(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ctzu(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[302] });
+        }
+    }
+    #[inline(always)]
+    fn ctzul(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ctzul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ctzul(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[303] });
+        }
+    }
+    #[inline(always)]
+    fn sqrtf(&mut self, d: Self::Float, s: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.sqrtf(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_sqrtf(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[304] });
+        }
+    }
+    #[inline(always)]
+    fn sqrtd(&mut self, d: Self::Float, s: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.sqrtd(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_sqrtd(asm, temporaries, d, s);
+            self.resume(moved, const { M::SPACE[305] });
+        }
+    }
+    #[inline(always)]
+    fn rotlu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.rotlu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotlu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[306] });
+        }
+    }
+    #[inline(always)]
+    fn rotlui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.rotlui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotlui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[307] });
+        }
+    }
+    #[inline(always)]
+    fn rotlul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.rotlul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotlul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[308] });
+        }
+    }
+    #[inline(always)]
+    fn rotluli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.rotluli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotluli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[309] });
+        }
+    }
+    #[inline(always)]
+    fn rotru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.rotru(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotru(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[310] });
+        }
+    }
+    #[inline(always)]
+    fn rotrui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.rotrui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotrui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[311] });
+        }
+    }
+    #[inline(always)]
+    fn rotrul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.rotrul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotrul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[312] });
+        }
+    }
+    #[inline(always)]
+    fn rotruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.rotruli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_rotruli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[313] });
+        }
+    }
+    #[inline(always)]
+    fn mulhii(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulhii(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhii(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[314] });
+        }
+    }
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulhiu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhiu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[315] });
+        }
+    }
+    #[inline(always)]
+    fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulhil(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhil(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[316] });
+        }
+    }
+    #[inline(always)]
+    fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulhiul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhiul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[317] });
+        }
+    }
+    #[inline(always)]
+    fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mini(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mini(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[318] });
+        }
+    }
+    #[inline(always)]
+    fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.minu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[319] });
+        }
+    }
+    #[inline(always)]
+    fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.minl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[320] });
+        }
+    }
+    #[inline(always)]
+    fn minul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.minul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[321] });
+        }
+    }
+    #[inline(always)]
+    fn minf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.minf(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minf(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[322] });
+        }
+    }
+    #[inline(always)]
+    fn mind(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mind(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mind(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[323] });
+        }
+    }
+    #[inline(always)]
+    fn maxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxi(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxi(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[324] });
+        }
+    }
+    #[inline(always)]
+    fn maxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[325] });
+        }
+    }
+    #[inline(always)]
+    fn maxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[326] });
+        }
+    }
+    #[inline(always)]
+    fn maxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[327] });
+        }
+    }
+    #[inline(always)]
+    fn maxf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxf(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxf(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[328] });
+        }
+    }
+    #[inline(always)]
+    fn maxd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.maxd(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxd(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[329] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.crc32cuc(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cuc(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[330] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.crc32cus(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cus(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[331] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.crc32cu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[332] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.crc32cul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[333] });
+        }
+    }
+    #[inline(always)]
+    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movnzi(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movnzi(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[334] });
+        }
+    }
+    #[inline(always)]
+    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movnzu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movnzu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[335] });
+        }
+    }
+    #[inline(always)]
+    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movnzl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movnzl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[336] });
+        }
+    }
+    #[inline(always)]
+    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movnzul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movnzul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[337] });
+        }
+    }
+    #[inline(always)]
+    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movnzp(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movnzp(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[338] });
+        }
+    }
+    #[inline(always)]
+    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movzi(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movzi(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[339] });
+        }
+    }
+    #[inline(always)]
+    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movzu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movzu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[340] });
+        }
+    }
+    #[inline(always)]
+    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movzl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movzl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[341] });
+        }
+    }
+    #[inline(always)]
+    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movzul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movzul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[342] });
+        }
+    }
+    #[inline(always)]
+    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.movzp(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_movzp(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[343] });
+        }
+    }
+    #[inline(always)]
+    fn addoi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.addoi(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addoi(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[344] });
+        }
+    }
+    #[inline(always)]
+    fn addoii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.addoii(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addoii(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[345] });
+        }
+    }
+    #[inline(always)]
+    fn addou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.addou(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addou(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[346] });
+        }
+    }
+    #[inline(always)]
+    fn addoui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.addoui(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addoui(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[347] });
+        }
+    }
+    #[inline(always)]
+    fn addol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.addol(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addol(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[348] });
+        }
+    }
+    #[inline(always)]
+    fn addoli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.addoli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addoli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[349] });
+        }
+    }
+    #[inline(always)]
+    fn addoul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.addoul(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addoul(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[350] });
+        }
+    }
+    #[inline(always)]
+    fn addouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.addouli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_addouli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[351] });
+        }
+    }
+    #[inline(always)]
+    fn suboi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.suboi(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_suboi(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[352] });
+        }
+    }
+    #[inline(always)]
+    fn suboii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.suboii(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_suboii(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[353] });
+        }
+    }
+    #[inline(always)]
+    fn subou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.subou(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_subou(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[354] });
+        }
+    }
+    #[inline(always)]
+    fn suboui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.suboui(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_suboui(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[355] });
+        }
+    }
+    #[inline(always)]
+    fn subol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.subol(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_subol(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[356] });
+        }
+    }
+    #[inline(always)]
+    fn suboli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.suboli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_suboli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[357] });
+        }
+    }
+    #[inline(always)]
+    fn suboul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.suboul(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_suboul(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[358] });
+        }
+    }
+    #[inline(always)]
+    fn subouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.subouli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_subouli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[359] });
+        }
+    }
+    #[inline(always)]
+    fn muloi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.muloi(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_muloi(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[360] });
+        }
+    }
+    #[inline(always)]
+    fn muloii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.muloii(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_muloii(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[361] });
+        }
+    }
+    #[inline(always)]
+    fn mulou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulou(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulou(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[362] });
+        }
+    }
+    #[inline(always)]
+    fn muloui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.muloui(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_muloui(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[363] });
+        }
+    }
+    #[inline(always)]
+    fn mulol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.mulol(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulol(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[364] });
+        }
+    }
+    #[inline(always)]
+    fn muloli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.muloli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_muloli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[365] });
+        }
+    }
+    #[inline(always)]
+    fn muloul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.muloul(d.register, s.register, t.register, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_muloul(asm, temporaries, d, s, t, b);
+            self.resume(moved, const { M::SPACE[366] });
+        }
+    }
+    #[inline(always)]
+    fn mulouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.mulouli(d.register, s.register, i, b);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulouli(asm, temporaries, d, s, i, b);
+            self.resume(moved, const { M::SPACE[367] });
+        }
+    }
+    #[inline(always)]
+    fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldus(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldus(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[368] });
+        }
+    }
+    #[inline(always)]
+    fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldusi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldusi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[369] });
+        }
+    }
+    #[inline(always)]
+    fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ulds(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ulds(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[370] });
+        }
+    }
+    #[inline(always)]
+    fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldsi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldsi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[371] });
+        }
+    }
+    #[inline(always)]
+    fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[372] });
+        }
+    }
+    #[inline(always)]
+    fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[373] });
+        }
+    }
+    #[inline(always)]
+    fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldi(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldi(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[374] });
+        }
+    }
+    #[inline(always)]
+    fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldii(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldii(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[375] });
+        }
+    }
+    #[inline(always)]
+    fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[376] });
+        }
+    }
+    #[inline(always)]
+    fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ulduli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ulduli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[377] });
+        }
+    }
+    #[inline(always)]
+    fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[378] });
+        }
+    }
+    #[inline(always)]
+    fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[379] });
+        }
+    }
+    #[inline(always)]
+    fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.uldp(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldp(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[380] });
+        }
+    }
+    #[inline(always)]
+    fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.uldpi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldpi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[381] });
+        }
+    }
+    #[inline(always)]
+    fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ustus(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustus(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[382] });
+        }
+    }
+    #[inline(always)]
+    fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustusi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustusi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[383] });
+        }
+    }
+    #[inline(always)]
+    fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.usts(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_usts(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[384] });
+        }
+    }
+    #[inline(always)]
+    fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustsi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustsi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[385] });
+        }
+    }
+    #[inline(always)]
+    fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ustu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[386] });
+        }
+    }
+    #[inline(always)]
+    fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[387] });
+        }
+    }
+    #[inline(always)]
+    fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.usti(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_usti(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[388] });
+        }
+    }
+    #[inline(always)]
+    fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustii(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustii(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[389] });
+        }
+    }
+    #[inline(always)]
+    fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ustul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[390] });
+        }
+    }
+    #[inline(always)]
+    fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustuli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustuli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[391] });
+        }
+    }
+    #[inline(always)]
+    fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ustl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[392] });
+        }
+    }
+    #[inline(always)]
+    fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[393] });
+        }
+    }
+    #[inline(always)]
+    fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ustp(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustp(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[394] });
+        }
+    }
+    #[inline(always)]
+    fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.ustpi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustpi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[395] });
+        }
+    }
+    #[inline(always)]
+    fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bldus(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldus(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[396] });
+        }
+    }
+    #[inline(always)]
+    fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bldusi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldusi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[397] });
+        }
+    }
+    #[inline(always)]
+    fn bldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bldu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[398] });
+        }
+    }
+    #[inline(always)]
+    fn bldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bldui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[399] });
+        }
+    }
+    #[inline(always)]
+    fn bldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bldul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[400] });
+        }
+    }
+    #[inline(always)]
+    fn blduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.blduli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_blduli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[401] });
+        }
+    }
+    #[inline(always)]
+    fn bstus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bstus(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstus(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[402] });
+        }
+    }
+    #[inline(always)]
+    fn bstusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bstusi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstusi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[403] });
+        }
+    }
+    #[inline(always)]
+    fn bstu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bstu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[404] });
+        }
+    }
+    #[inline(always)]
+    fn bstui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bstui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[405] });
+        }
+    }
+    #[inline(always)]
+    fn bstul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.bstul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[406] });
+        }
+    }
+    #[inline(always)]
+    fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.bstuli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstuli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[407] });
+        }
+    }
+    #[inline(always)]
+    fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.casi(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_casi(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[408] });
+        }
+    }
+    #[inline(always)]
+    fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.casu(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_casu(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[409] });
+        }
+    }
+    #[inline(always)]
+    fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.casl(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_casl(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[410] });
+        }
+    }
+    #[inline(always)]
+    fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.casul(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_casul(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[411] });
+        }
+    }
+    #[inline(always)]
+    fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.casp(d.register, s.register, t.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_casp(asm, temporaries, d, s, t);
+            self.resume(moved, const { M::SPACE[412] });
+        }
+    }
+    #[inline(always)]
+    fn jtab(&mut self, s: Self::Reg) {
+        if in_registers(s.register.mark()) {
+            self.asm.jtab(s.register);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_jtab(asm, temporaries, s);
+            self.resume(moved, const { M::SPACE[413] });
+        }
+    }
+    #[inline(always)]
+    fn prefetch(&mut self, s: Self::Reg, i: i32) {
+        if in_registers(s.register.mark()) {
+            self.asm.prefetch(s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_prefetch(asm, temporaries, s, i);
+            self.resume(moved, const { M::SPACE[414] });
+        }
     }
 }
 
@@ -8598,5 +9804,2901 @@ where
     let left = c.left.saturating_sub(usize::from(const { M::SPACE[293] }));
     let s = x.load(&mut c, s, 0);
     c.jalr(s);
+    Moved::by(&mut c, left)
+}
+
+/// Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_bswapus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[295] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.bswapus(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_bswapu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[296] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.bswapu(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_bswapul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[297] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.bswapul(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the bits that are one. Type `u`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_popcountu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[298] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.popcountu(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the bits that are one. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_popcountul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[299] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.popcountul(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_clzu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[300] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.clzu(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_clzul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[301] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.clzul(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_ctzu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[302] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.ctzu(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_ctzul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[303] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.ctzul(d, s);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Square root. Type `f`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_sqrtf<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[304] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    c.sqrtf(d, s);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Square root. Type `d`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_sqrtd<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[305] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    c.sqrtd(d, s);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate left. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_rotlu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[306] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.rotlu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate left. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_rotlui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[307] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.rotlui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate left. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_rotlul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[308] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.rotlul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate left. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_rotluli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[309] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.rotluli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate right. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_rotru<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[310] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.rotru(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate right. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_rotrui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[311] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.rotrui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate right. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_rotrul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[312] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.rotrul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Rotate right. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_rotruli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[313] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.rotruli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[314] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.mulhii(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhiu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[315] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.mulhiu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhil<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[316] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.mulhil(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhiul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[317] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.mulhiul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mini<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[318] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.mini(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_minu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[319] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.minu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_minl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[320] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.minl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_minul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[321] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.minul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_minf<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+    t: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[322] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    let t = x.load_float(&mut c, t, 1);
+    c.minf(d, s, t);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_mind<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+    t: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[323] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    let t = x.load_float(&mut c, t, 1);
+    c.mind(d, s, t);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[324] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.maxi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[325] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.maxu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[326] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.maxl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[327] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.maxul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxf<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+    t: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[328] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    let t = x.load_float(&mut c, t, 1);
+    c.maxf(d, s, t);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_maxd<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+    t: VirtualReg<M::Float>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[329] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    let t = x.load_float(&mut c, t, 1);
+    c.maxd(d, s, t);
+    x.store_float(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cuc<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[330] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.crc32cuc(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[331] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.crc32cus(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[332] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.crc32cu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[333] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.crc32cul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movnzi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[334] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movnzi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movnzu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[335] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movnzu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movnzl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[336] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movnzl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movnzul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[337] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movnzul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movnzp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[338] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movnzp(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movzi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[339] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movzi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movzu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[340] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movzu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movzl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[341] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movzl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movzul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[342] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movzul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_movzp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[343] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.movzp(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addoi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[344] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.addoi(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addoi(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addoii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[345] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.addoii(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addoii(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addou<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[346] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.addou(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addou(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addoui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[347] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.addoui(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addoui(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addol<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[348] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.addol(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addol(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addoli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[349] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.addoli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addoli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addoul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[350] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.addoul(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addoul(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_addouli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[351] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.addouli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.addouli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_suboi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[352] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.suboi(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.suboi(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_suboii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[353] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.suboii(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.suboii(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_subou<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[354] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.subou(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.subou(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_suboui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[355] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.suboui(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.suboui(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_subol<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[356] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.subol(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.subol(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_suboli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[357] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.suboli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.suboli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_suboul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[358] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.suboul(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.suboul(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_subouli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[359] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.subouli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.subouli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_muloi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[360] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.muloi(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.muloi(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_muloii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[361] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.muloii(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.muloii(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_mulou<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[362] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.mulou(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.mulou(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_muloui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[363] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.muloui(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.muloui(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_mulol<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[364] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.mulol(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.mulol(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_muloli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[365] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.muloli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.muloli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
+#[cold]
+#[inline(never)]
+fn spilled_muloul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[366] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    if kept.register().is_some() {
+        c.muloul(d, s, t, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.muloul(d, s, t, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
+#[cold]
+#[inline(never)]
+fn spilled_mulouli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+    b: Label,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[367] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    if kept.register().is_some() {
+        c.mulouli(d, s, i, b);
+        return Moved::by(&mut c, left);
+    }
+    let (overflow, done) = (c.label(), c.label());
+    c.mulouli(d, s, i, overflow);
+    x.store(&mut c, kept, d);
+    c.j(done);
+    c.bind(overflow);
+    x.store(&mut c, kept, d);
+    c.j(b);
+    c.bind(done);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `us`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[368] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldus(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `us`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldusi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[369] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldusi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `s`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ulds<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[370] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ulds(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `s`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldsi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[371] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldsi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[372] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[373] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[374] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `i`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[375] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldii(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[376] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ulduli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[377] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.ulduli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[378] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `l`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[379] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `p`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_uldp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[380] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.uldp(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `p`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_uldpi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[381] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.uldpi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `us`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ustus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[382] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.ustus(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `us`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustusi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[383] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustusi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `s`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_usts<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[384] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.usts(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `s`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustsi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[385] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustsi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ustu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[386] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.ustu(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[387] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustui(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_usti<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[388] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.usti(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `i`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[389] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustii(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ustul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[390] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.ustul(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustuli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[391] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustuli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ustl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[392] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.ustl(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `l`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[393] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `p`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_ustp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[394] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.ustp(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `p`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ustpi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[395] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.ustpi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `us`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bldus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[396] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.bldus(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `us`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_bldusi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[397] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.bldusi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bldu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[398] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.bldu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_bldui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[399] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.bldui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bldul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[400] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.bldul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_blduli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[401] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.blduli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `us`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bstus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[402] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.bstus(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `us`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_bstusi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[403] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.bstusi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bstu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[404] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.bstu(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_bstui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[405] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.bstui(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_bstul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[406] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.bstul(d, s, t);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_bstuli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[407] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    c.bstuli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_casi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[408] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.casi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_casu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[409] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.casu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_casl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[410] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.casl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_casul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[411] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.casul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`.
+#[cold]
+#[inline(never)]
+fn spilled_casp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[412] }));
+    let kept = d;
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.casp(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`.
+#[cold]
+#[inline(never)]
+fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[413] }));
+    let s = x.load(&mut c, s, 0);
+    c.jtab(s);
+    Moved::by(&mut c, left)
+}
+
+/// What is at base plus offset will soon be used. Operands `s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[414] }));
+    let s = x.load(&mut c, s, 0);
+    c.prefetch(s, i);
     Moved::by(&mut c, left)
 }

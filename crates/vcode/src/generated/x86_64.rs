@@ -5,6 +5,7 @@
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
 use crate::error::Error;
+use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::machine::{Lists, Machine, Register};
@@ -163,6 +164,21 @@ pub const FT13: Float = Float::new(1);
 /// Hard-coded temporary register 14: `xmm0`.
 pub const FT14: Float = Float::new(0);
 
+/// The processor has `popcnt`.
+pub const POPCNT: Features = Features::bit(0);
+
+/// The processor has `lzcnt`.
+pub const LZCNT: Features = Features::bit(1);
+
+/// The processor has `bmi1`.
+pub const BMI1: Features = Features::bit(2);
+
+/// The processor has `movbe`.
+pub const MOVBE: Features = Features::bit(3);
+
+/// The processor has `sse42`.
+pub const SSE42: Features = Features::bit(4);
+
 /// The machine `x86_64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct X86_64;
@@ -180,10 +196,15 @@ impl Machine for X86_64 {
         15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 7, 17, 17, 7, 17, 17, 5, 8, 8, 8, 8, 8, 9, 9, 9, 19, 9, 19,
         9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10,
         11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 16, 17, 9, 19, 9, 19, 9, 19,
-        9, 19, 9, 19, 16, 17, 5, 3, 5, 3, 1,
+        9, 19, 9, 19, 16, 17, 5, 3, 5, 3, 1, 12, 6, 6, 5, 5, 24, 24, 12, 20, 5, 5, 15, 7, 15, 7, 15, 7, 15, 7, 23, 23,
+        23, 23, 10, 10, 10, 10, 9, 9, 10, 10, 10, 10, 9, 9, 12, 13, 12, 12, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 12, 22, 12,
+        22, 12, 22, 12, 22, 15, 25, 15, 25, 15, 25, 15, 25, 13, 23, 0, 0, 13, 23, 0, 0, 6, 16, 6, 16, 5, 15, 5, 15, 5,
+        15, 5, 15, 5, 15, 6, 16, 6, 16, 5, 15, 5, 15, 5, 15, 5, 15, 5, 15, 0, 0, 15, 10, 15, 10, 0, 0, 0, 0, 0, 0, 16,
+        16, 16, 16, 16, 20, 9,
     ];
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
+    const FEATURES: Features = Features::first(5);
     const INT: Lists = Lists::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
     const FLOAT: Lists =
         Lists::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
@@ -312,7 +333,7 @@ impl Machine for X86_64 {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(4).b), 3);
             } else {
-                c.cursor.index(0x8d48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+                c.cursor.index(0x8d48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
             }
         }
     }
@@ -363,7 +384,7 @@ impl Core for Asm<'_, X86_64> {
         } else if d.b == t.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
         } else {
-            c.cursor.index(0x8d40, 0, 2, d.r, s.b, t.r);
+            c.cursor.index(0x8d40, 0, 2, d.r, s.b, t.r, 0);
         }
     }
 
@@ -385,7 +406,7 @@ impl Core for Asm<'_, X86_64> {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
             } else {
-                c.cursor.index(0x8d40, 0, 2, d.r, s.b, Reg::new(11).r);
+                c.cursor.index(0x8d40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
             }
         }
     }
@@ -399,7 +420,7 @@ impl Core for Asm<'_, X86_64> {
         } else if d.b == t.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
         } else {
-            c.cursor.index(0x8d40, 0, 2, d.r, s.b, t.r);
+            c.cursor.index(0x8d40, 0, 2, d.r, s.b, t.r, 0);
         }
     }
 
@@ -421,7 +442,7 @@ impl Core for Asm<'_, X86_64> {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
             } else {
-                c.cursor.index(0x8d40, 0, 2, d.r, s.b, Reg::new(11).r);
+                c.cursor.index(0x8d40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
             }
         }
     }
@@ -435,7 +456,7 @@ impl Core for Asm<'_, X86_64> {
         } else if d.b == t.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
         } else {
-            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r);
+            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r, 0);
         }
     }
 
@@ -456,7 +477,7 @@ impl Core for Asm<'_, X86_64> {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
             } else {
-                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r);
+                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
             }
         }
     }
@@ -470,7 +491,7 @@ impl Core for Asm<'_, X86_64> {
         } else if d.b == t.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
         } else {
-            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r);
+            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r, 0);
         }
     }
 
@@ -492,7 +513,7 @@ impl Core for Asm<'_, X86_64> {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
             } else {
-                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r);
+                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
             }
         }
     }
@@ -506,7 +527,7 @@ impl Core for Asm<'_, X86_64> {
         } else if d.b == t.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
         } else {
-            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r);
+            c.cursor.index(0x8d48, 0, 2, d.r, s.b, t.r, 0);
         }
     }
 
@@ -528,7 +549,7 @@ impl Core for Asm<'_, X86_64> {
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
             } else {
-                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r);
+                c.cursor.index(0x8d48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
             }
         }
     }
@@ -2459,7 +2480,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xbe0f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xbe0f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2471,7 +2492,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0xbe0f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbe0f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xbe0f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2484,7 +2505,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0xbe0f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbe0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xbe0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2492,7 +2513,7 @@ impl Core for Asm<'_, X86_64> {
     fn lduc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xb60f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xb60f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2504,7 +2525,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0xb60f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb60f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xb60f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2517,7 +2538,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0xb60f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb60f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xb60f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2525,7 +2546,7 @@ impl Core for Asm<'_, X86_64> {
     fn lds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2537,7 +2558,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0xbf0f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2550,7 +2571,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2558,7 +2579,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xb70f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xb70f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2570,7 +2591,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0xb70f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2583,7 +2604,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2591,7 +2612,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2603,7 +2624,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2616,7 +2637,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2624,7 +2645,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2636,7 +2657,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2649,7 +2670,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2657,7 +2678,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2669,7 +2690,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2682,7 +2703,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2690,7 +2711,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2702,7 +2723,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2715,7 +2736,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2723,7 +2744,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2735,7 +2756,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2748,7 +2769,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2756,7 +2777,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
-        c.cursor.index(0x100f40f3, 1, 4, d.r, s.b, t.r);
+        c.cursor.index(0x100f40f3, 1, 4, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2768,7 +2789,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x100f40f3, 1, 4, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x100f40f3, 1, 4, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x100f40f3, 1, 4, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2781,7 +2802,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x100f40f3, 1, 4, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x100f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x100f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2789,7 +2810,7 @@ impl Core for Asm<'_, X86_64> {
     fn ldd(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
-        c.cursor.index(0x100f40f2, 1, 4, d.r, s.b, t.r);
+        c.cursor.index(0x100f40f2, 1, 4, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2801,7 +2822,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x100f40f2, 1, 4, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x100f40f2, 1, 4, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x100f40f2, 1, 4, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2814,7 +2835,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x100f40f2, 1, 4, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x100f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x100f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2822,7 +2843,7 @@ impl Core for Asm<'_, X86_64> {
     fn stc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8840, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8840, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2834,7 +2855,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8840, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8840, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8840, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2847,7 +2868,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8840, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2855,7 +2876,7 @@ impl Core for Asm<'_, X86_64> {
     fn stuc(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8840, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8840, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2867,7 +2888,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8840, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8840, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8840, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2880,7 +2901,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8840, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8840, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2888,7 +2909,7 @@ impl Core for Asm<'_, X86_64> {
     fn sts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2900,7 +2921,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2913,7 +2934,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2921,7 +2942,7 @@ impl Core for Asm<'_, X86_64> {
     fn stus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2933,7 +2954,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2946,7 +2967,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2954,7 +2975,7 @@ impl Core for Asm<'_, X86_64> {
     fn sti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2966,7 +2987,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -2979,7 +3000,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -2987,7 +3008,7 @@ impl Core for Asm<'_, X86_64> {
     fn stu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -2999,7 +3020,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3012,7 +3033,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -3020,7 +3041,7 @@ impl Core for Asm<'_, X86_64> {
     fn stl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -3032,7 +3053,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3045,7 +3066,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -3053,7 +3074,7 @@ impl Core for Asm<'_, X86_64> {
     fn stul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -3065,7 +3086,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3078,7 +3099,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -3086,7 +3107,7 @@ impl Core for Asm<'_, X86_64> {
     fn stp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -3098,7 +3119,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3111,7 +3132,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -3119,7 +3140,7 @@ impl Core for Asm<'_, X86_64> {
     fn stf(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
-        c.cursor.index(0x110f40f3, 1, 4, d.r, s.b, t.r);
+        c.cursor.index(0x110f40f3, 1, 4, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -3131,7 +3152,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x110f40f3, 1, 4, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x110f40f3, 1, 4, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x110f40f3, 1, 4, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3144,7 +3165,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x110f40f3, 1, 4, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x110f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x110f40f3, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -3152,7 +3173,7 @@ impl Core for Asm<'_, X86_64> {
     fn std(&mut self, d: Float, s: Reg, t: Reg) {
         let c = self;
         c.space(7);
-        c.cursor.index(0x110f40f2, 1, 4, d.r, s.b, t.r);
+        c.cursor.index(0x110f40f2, 1, 4, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -3164,7 +3185,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.offset(0x110f40f2, 1, 4, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x110f40f2, 1, 4, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x110f40f2, 1, 4, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -3177,7 +3198,7 @@ impl Core for Asm<'_, X86_64> {
             c.cursor.stack_offset(0x110f40f2, 1, 4, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x110f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x110f40f2, 1, 4, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -4371,93 +4392,83 @@ impl Extension for Asm<'_, X86_64> {
 
     #[inline(always)]
     fn popcountu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(5);
+        if c.has(0) {
+            c.cursor.bytes(0xc0b80f40f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.portable_popcountu(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn popcountul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(5);
+        if c.has(0) {
+            c.cursor.bytes(0xc0b80f48f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.portable_popcountul(d, s);
         }
-        self.aside(|c| write(c, d, s));
     }
 
     #[inline(always)]
     fn clzu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(24);
-        c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
-        c.cursor.bytes(0xc00348 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-        c.cursor.bytes(0x1c08348 | u64::from(Reg::new(11).b), 4);
-        c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | Reg::new(11).b, 0, 3), 4);
-        c.cursor.bytes(0xd8f740 | u64::from(Reg::new(11).b), 3);
-        c.cursor.bytes(0x20c08340 | u64::from(Reg::new(11).b), 4);
-        c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+        if c.has(1) {
+            c.cursor.bytes(0xc0bd0f40f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0xc00348 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0x1c08348 | u64::from(Reg::new(11).b), 4);
+            c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | Reg::new(11).b, 0, 3), 4);
+            c.cursor.bytes(0xd8f740 | u64::from(Reg::new(11).b), 3);
+            c.cursor.bytes(0x20c08340 | u64::from(Reg::new(11).b), 4);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
+        }
     }
 
     #[inline(always)]
     fn clzul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(24);
-        c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
-        c.cursor.bytes(0x7850f, 6);
-        c.cursor.bytes(0x7fc0c748 | u64::from(Reg::new(11).b), 7);
-        c.cursor.bytes(0x3ff08348 | u64::from(Reg::new(11).b), 4);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        if c.has(1) {
+            c.cursor.bytes(0xc0bd0f48f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0bd0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
+            c.cursor.bytes(0x7850f, 6);
+            c.cursor.bytes(0x7fc0c748 | u64::from(Reg::new(11).b), 7);
+            c.cursor.bytes(0x3ff08348 | u64::from(Reg::new(11).b), 4);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
     }
 
     #[inline(always)]
     fn ctzu(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(12);
-        c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
-        c.cursor.bytes(0x20e8ba0f48 | spread(Reg::new(11).b, 0, 3), 5);
-        c.cursor.bytes(0xc0bc0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        if c.has(2) {
+            c.cursor.bytes(0xc0bc0f40f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(Reg::new(11).r | s.b), 3);
+            c.cursor.bytes(0x20e8ba0f48 | spread(Reg::new(11).b, 0, 3), 5);
+            c.cursor.bytes(0xc0bc0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
     }
 
     #[inline(always)]
     fn ctzul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(20);
-        c.cursor.bytes(0xc0bc0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
-        c.cursor.bytes(0x7850f, 6);
-        c.cursor.bytes(0x40c0c748 | u64::from(Reg::new(11).b), 7);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        if c.has(2) {
+            c.cursor.bytes(0xc0bc0f48f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0bc0f48 | spread(Reg::new(11).r | s.b, 0, 3), 4);
+            c.cursor.bytes(0x7850f, 6);
+            c.cursor.bytes(0x40c0c748 | u64::from(Reg::new(11).b), 7);
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+        }
     }
 
     #[inline(always)]
@@ -4660,393 +4671,266 @@ impl Extension for Asm<'_, X86_64> {
 
     #[inline(always)]
     fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.blei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.blei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bleu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bleu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.blel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.blel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bleul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bleul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn minf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.blef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.blef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(9);
+        if d.b == s.b {
+            c.cursor.bytes(0xc05d0f40f3 | spread(d.r | t.b, 1, 4), 5);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc05d0f40f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0280f40 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0xc05d0f40f3 | spread(d.r | t.b, 1, 4), 5);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn mind(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bled(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bled(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(9);
+        if d.b == s.b {
+            c.cursor.bytes(0xc05d0f40f2 | spread(d.r | t.b, 1, 4), 5);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc05d0f40f2 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0280f40 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0xc05d0f40f2 | spread(d.r | t.b, 1, 4), 5);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxi(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bgei(t, s, label_l);
-                c.movi(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movi(d, s);
-                c.bgei(s, t, label_l);
-                c.movi(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bgeu(t, s, label_l);
-                c.movu(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movu(d, s);
-                c.bgeu(s, t, label_l);
-                c.movu(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxl(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bgel(t, s, label_l);
-                c.movl(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movl(d, s);
-                c.bgel(s, t, label_l);
-                c.movl(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bgeul(t, s, label_l);
-                c.movul(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movul(d, s);
-                c.bgeul(s, t, label_l);
-                c.movul(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(10);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | t.b, 0, 3), 4);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | t.b, 0, 3), 4);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxf(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bgef(t, s, label_l);
-                c.movf(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movf(d, s);
-                c.bgef(s, t, label_l);
-                c.movf(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(9);
+        if d.b == s.b {
+            c.cursor.bytes(0xc05f0f40f3 | spread(d.r | t.b, 1, 4), 5);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc05f0f40f3 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0280f40 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0xc05f0f40f3 | spread(d.r | t.b, 1, 4), 5);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn maxd(&mut self, d: Float, s: Float, t: Float) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Float, s: Float, t: Float) {
-            if d.b == t.b {
-                let label_l = c.label();
-                c.bged(t, s, label_l);
-                c.movd(d, s);
-                c.bind(label_l);
-            } else if d.b == s.b {
-                let label_l = c.label();
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            } else {
-                let label_l = c.label();
-                c.movd(d, s);
-                c.bged(s, t, label_l);
-                c.movd(d, t);
-                c.bind(label_l);
-            }
+        let c = self;
+        c.space(9);
+        if d.b == s.b {
+            c.cursor.bytes(0xc05f0f40f2 | spread(d.r | t.b, 1, 4), 5);
+        } else if d.b == t.b {
+            c.cursor.bytes(0xc05f0f40f2 | spread(d.r | s.b, 1, 4), 5);
+        } else {
+            c.cursor.bytes(0xc0280f40 | spread(d.r | s.b, 0, 3), 4);
+            c.cursor.bytes(0xc05f0f40f2 | spread(d.r | t.b, 1, 4), 5);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(12);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | t.b, 1, 5), 6);
+        } else if c.has(4) && d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | t.b, 1, 5), 6);
+        } else {
+            c.portable_crc32cuc(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(13);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | t.b, 2, 6), 7);
+        } else if c.has(4) && d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | t.b, 2, 6), 7);
+        } else {
+            c.portable_crc32cus(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
-                c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
-            }
+        let c = self;
+        c.space(12);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | t.b, 1, 5), 6);
+        } else if c.has(4) && d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | t.b, 1, 5), 6);
+        } else {
+            c.portable_crc32cu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
-            }
+        let c = self;
+        c.space(12);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | t.b, 1, 5), 6);
+        } else if c.has(4) && d.b == t.b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | t.b, 1, 5), 6);
+        } else {
+            c.portable_crc32cul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5738,7 +5622,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xb70f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xb70f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5750,7 +5634,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0xb70f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xb70f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5758,7 +5642,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, t.r);
+        c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5770,7 +5654,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0xbf0f40, 0, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5778,7 +5662,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5790,7 +5674,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5798,7 +5682,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b40, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5810,7 +5694,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8b40, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5818,7 +5702,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5830,7 +5714,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5838,7 +5722,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5850,7 +5734,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5858,7 +5742,7 @@ impl Extension for Asm<'_, X86_64> {
     fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8b48, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5870,7 +5754,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8b48, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5878,7 +5762,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5890,7 +5774,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5898,7 +5782,7 @@ impl Extension for Asm<'_, X86_64> {
     fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
-        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r);
+        c.cursor.index(0x894066, 1, 3, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5910,7 +5794,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x894066, 1, 3, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5918,7 +5802,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5930,7 +5814,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5938,7 +5822,7 @@ impl Extension for Asm<'_, X86_64> {
     fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8940, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5950,7 +5834,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8940, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5958,7 +5842,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5970,7 +5854,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5978,7 +5862,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -5990,7 +5874,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -5998,7 +5882,7 @@ impl Extension for Asm<'_, X86_64> {
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
-        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r);
+        c.cursor.index(0x8948, 0, 2, d.r, s.b, t.r, 0);
     }
 
     #[inline(always)]
@@ -6010,7 +5894,7 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0x8948, 0, 2, d.r, s.b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
         }
     }
 
@@ -6041,52 +5925,52 @@ impl Extension for Asm<'_, X86_64> {
 
     #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                c.ldu(d, s, t);
-                c.bswapu(d, d);
-            }
+        let c = self;
+        c.space(15);
+        if c.has(3) {
+            c.cursor.index(0x8d48, 0, 2, Reg::new(11).r, s.b, t.r, 0);
+            c.cursor.offset(0xf0380f40, 0, 4, d.r, Reg::new(11).b, 0);
+        } else {
+            c.portable_bldu(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn bldui(&mut self, d: Reg, s: Reg, i: i32) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
-            let i = i64::from(i);
-            {
-                c.ldui(d, s, (i) as i64 as i32);
-                c.bswapu(d, d);
-            }
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.offset(0xf0380f40, 0, 4, d.r, s.b, i);
+        } else {
+            c.portable_bldui(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
-            {
-                c.ldul(d, s, t);
-                c.bswapul(d, d);
-            }
+        let c = self;
+        c.space(15);
+        if c.has(3) {
+            c.cursor.index(0x8d48, 0, 2, Reg::new(11).r, s.b, t.r, 0);
+            c.cursor.offset(0xf0380f48, 0, 4, d.r, Reg::new(11).b, 0);
+        } else {
+            c.portable_bldul(d, s, t);
         }
-        self.aside(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
     fn blduli(&mut self, d: Reg, s: Reg, i: i32) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
-            let i = i64::from(i);
-            {
-                c.lduli(d, s, (i) as i64 as i32);
-                c.bswapul(d, d);
-            }
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.offset(0xf0380f48, 0, 4, d.r, s.b, i);
+        } else {
+            c.portable_blduli(d, s, given);
         }
-        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6282,6 +6166,17 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn jtab(&mut self, s: Reg) {
+        let c = self;
+        c.space(20);
+        c.cursor.bytes(0x58d48 | u64::from(Reg::new(11).r), 3);
+        c.cursor.bytes(0xd, 4);
+        c.cursor.index(0x8d48, 0, 2, Reg::new(11).r, Reg::new(11).b, s.r, 0);
+        c.cursor.index(0x8d48, 0, 2, Reg::new(11).r, Reg::new(11).b, s.r, 2);
+        c.cursor.bytes(0xe0ff40 | u64::from(Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
     fn prefetch(&mut self, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
@@ -6296,6 +6191,54 @@ impl Extension for Asm<'_, X86_64> {
 
 /// Instructions that not every machine has.
 impl Asm<'_, X86_64> {
+    #[inline(always)]
+    fn portable_popcountu(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshui(lent_a, s, (1) as i64 as u32);
+                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
+                c.subu(lent_a, s, lent_a);
+                c.rshui(lent_b, lent_a, (2) as i64 as u32);
+                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
+                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.rshui(lent_b, lent_a, (4) as i64 as u32);
+                c.addu(lent_a, lent_a, lent_b);
+                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
+                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
+                c.rshui(d, lent_a, (24) as i64 as u32);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    #[inline(always)]
+    fn portable_popcountul(&mut self, d: Reg, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s]);
+                c.rshuli(lent_a, s, (1) as i64 as u64);
+                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
+                c.subul(lent_a, s, lent_a);
+                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
+                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
+                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
+                c.addul(lent_a, lent_a, lent_b);
+                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
+                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, lent_a, (56) as i64 as u64);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
     /// Multiplication, high half. Type `i`. Operands `d, s, i`.
     #[inline(always)]
     pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
@@ -6367,6 +6310,339 @@ impl Asm<'_, X86_64> {
         c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
     }
 
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (255) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (8) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.andui(lent_a, t, (65535) as i64 as u32);
+                c.xoru(lent_a, lent_a, s);
+                c.setu(lent_b, (16) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(23);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let label_l = c.label();
+                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
+                c.xoru(lent_a, t, s);
+                c.setu(lent_b, (32) as i64 as u32);
+                c.bind(label_l);
+                c.andui(lent_c, lent_a, (1) as i64 as u32);
+                c.negu(lent_c, lent_c);
+                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
+                c.rshui(lent_a, lent_a, (1) as i64 as u32);
+                c.xoru(lent_a, lent_a, lent_c);
+                c.subui(lent_b, lent_b, (1) as i64 as u32);
+                c.bneui(lent_b, (0) as i64 as u32, label_l);
+                c.movu(d, lent_a);
+                c.give_back([lent_a, lent_b, lent_c]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                let [lent_a, lent_b] = c.borrow([d, s, t]);
+                c.rshuli(lent_a, t, (32) as i64 as u64);
+                c.cvul2u(lent_a, lent_a);
+                c.cvul2u(lent_b, t);
+                c.crc32cu(lent_b, s, lent_b);
+                c.crc32cu(d, lent_b, lent_a);
+                c.give_back([lent_a, lent_b]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
+    #[inline(always)]
+    pub fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
     /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
     #[inline(always)]
     pub fn uldus_local(&mut self, d: Reg, local: Local) {
@@ -6377,7 +6653,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6391,7 +6667,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6405,7 +6681,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6419,7 +6695,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6433,7 +6709,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6447,7 +6723,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6461,7 +6737,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6475,7 +6751,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6489,7 +6765,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6503,7 +6779,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6517,7 +6793,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6531,7 +6807,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6545,7 +6821,7 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6559,7 +6835,83 @@ impl Asm<'_, X86_64> {
             c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_bldu(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldu(d, s, t);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_bldui(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.ldui(d, s, (i) as i64 as i32);
+                c.bswapu(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    /// Load in the other byte order. Type `u`. Operands `d, local`.
+    #[inline(always)]
+    pub fn bldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xf0380f40, 0, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.fail(Error::Feature);
+        }
+    }
+
+    #[inline(always)]
+    fn portable_bldul(&mut self, d: Reg, s: Reg, t: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
+            {
+                c.ldul(d, s, t);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn portable_blduli(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.lduli(d, s, (i) as i64 as i32);
+                c.bswapul(d, d);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    /// Load in the other byte order. Type `ul`. Operands `d, local`.
+    #[inline(always)]
+    pub fn bldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xf0380f48, 0, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.fail(Error::Feature);
         }
     }
 }

@@ -3,4 +3,5 @@
 pub mod client;
 mod division;
 pub mod strength;
+pub mod table;
 pub mod virtual_registers;

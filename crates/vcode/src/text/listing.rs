@@ -11,7 +11,7 @@ use crate::asm::{Asm, Code, Region, Workspace};
 use crate::decode::{self, Table};
 use crate::error::Error;
 use crate::frame::{Local, Param};
-use crate::generated::core::Core;
+use crate::generated::core::{Core, Extension};
 use crate::instruction::Value;
 use crate::layers::virtual_registers::{Virtual, VirtualReg};
 use crate::machine::Machine;
@@ -110,7 +110,7 @@ pub struct Row<'l> {
 }
 
 /// Room for one portable instruction with its operands on the stack, on any machine.
-const MOST_BYTES: usize = 256;
+const MOST_BYTES: usize = 1024;
 
 /// The registers of a function's variables.
 enum Place<M: Machine> {
@@ -124,7 +124,7 @@ enum Place<M: Machine> {
 /// What [`Asm::end`] reports; [`Error::Registers`] for more parameters than registers.
 pub fn assemble<M: Machine>(function: &Function) -> Result<Listing, Error>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     let mut buffer = vec![0_u8; 4096 + MOST_BYTES * (function.statements.len() + function.variables.len())];
     let (code, marks) = write::<M>(function, Region::from(&mut buffer[..]).executed_at(0))?;
@@ -137,7 +137,7 @@ where
 /// Those of [`assemble`].
 pub(crate) fn write<M: Machine>(function: &Function, region: Region<'_>) -> Result<(Code, Vec<usize>), Error>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     let mut workspace = Box::new(Workspace::<M, 1024, 4096, 1024>::with_room());
     let mut params = vec![Param::NONE; function.parameters.len()];

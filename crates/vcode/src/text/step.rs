@@ -158,6 +158,12 @@ impl<'f> Stepper<'f> {
                 }
                 return Ok(Some(step));
             }
+            Family::Register if instruction.name == "jtab" => {
+                step.jumped = true;
+                let index = self.bits(statement.operands.first());
+                self.table(number, index).map_err(stuck)?;
+                return Ok(Some(step));
+            }
             Family::Register => return Err(stuck(format!("`{}` cannot be stepped over", instruction.name))),
             Family::Label if instruction.name != "j" => {
                 return Err(stuck(format!("`{}` cannot be stepped over", instruction.name)));
@@ -175,7 +181,11 @@ impl<'f> Stepper<'f> {
             | Family::Load
             | Family::Store
             | Family::Branch
-            | Family::Nullary => {}
+            | Family::Nullary
+            | Family::Select
+            | Family::Checked
+            | Family::Exchange
+            | Family::Hint => {}
         }
         self.check(statement).map_err(stuck)?;
         let taken = self.execute(statement).map_err(|error| stuck(error.to_string()))?;
@@ -191,6 +201,17 @@ impl<'f> Stepper<'f> {
             }
         }
         Ok(Some(step))
+    }
+
+    /// Goes where the jump goes that is `index` behind the statement with this number.
+    fn table(&mut self, number: usize, index: u64) -> Result<(), String> {
+        let after = self.function.statements.get(number + 1..).unwrap_or_default();
+        let mut jumps = after.iter().take_while(|statement| statement.instruction.name == "j");
+        let Some(jump) = usize::try_from(index).ok().and_then(|index| jumps.nth(index)) else {
+            return Err(format!("the table has no jump {index}"));
+        };
+        self.jump(jump);
+        Ok(())
     }
 
     fn jump(&mut self, statement: &Statement) {
@@ -236,10 +257,11 @@ impl<'f> Stepper<'f> {
             Family::Shift if t >= u64::from(width) => {
                 return Err(format!("a shift by {} of {width} bits is undefined", t as i64));
             }
-            Family::Load | Family::Store => {
+            Family::Load | Family::Store | Family::Exchange => {
                 let base = self.bits(statement.operands.get(1));
                 let at = match statement.operands.get(1) {
                     Some(Operand::Local(_)) => base,
+                    _ if instruction.family == Family::Exchange => base,
                     _ => base.wrapping_add(self.bits(statement.operands.get(2))),
                 };
                 let bytes = u64::from(ty.bytes(Native::LONG_BITS));
@@ -261,14 +283,17 @@ impl<'f> Stepper<'f> {
             | Family::Branch
             | Family::Label
             | Family::Register
-            | Family::Nullary => {}
+            | Family::Nullary
+            | Family::Select
+            | Family::Checked
+            | Family::Hint => {}
         }
         Ok(())
     }
 
     /// Generates the instruction as a function and calls it; true if it branched.
     fn execute(&mut self, statement: &Statement) -> Result<bool, Error> {
-        let mut buffer = [0_u8; 1024];
+        let mut buffer = [0_u8; 4096];
         let mut workspace = Workspace::<Native>::new();
         let mut params = [Param::NONE];
         let region = (&mut buffer[..]).into();
@@ -369,7 +394,10 @@ impl<'f> Stepper<'f> {
 
 fn is_written(operand: instruction::Operand) -> bool {
     match operand {
-        instruction::Operand::Reg(access) | instruction::Operand::Float(access) => access == Access::Written,
+        instruction::Operand::Reg(access) | instruction::Operand::Float(access) => match access {
+            Access::Written | Access::Updated => true,
+            Access::Read => false,
+        },
         instruction::Operand::Immediate(_)
         | instruction::Operand::Offset
         | instruction::Operand::Local

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Register, Workspace};
+use quaject_vcode::{Asm, Core, Extension, Features, Kind, Machine, Param, Region, Register, Workspace};
 
 use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
@@ -94,6 +94,9 @@ where
                 ft: float(turn % 3),
                 immediate,
             };
+            let features = if turn % 2 == 0 { M::FEATURES } else { Features::NONE };
+            asm.use_features(features);
+            let _ = writeln!(calls, "    qjv_use_features(&a, {}u);", features.bits());
             emit_any(&mut asm, index, &operands, label);
             calls.push_str(&call::<M>(index, &operands));
         }

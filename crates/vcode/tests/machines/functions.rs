@@ -3,9 +3,10 @@
 
 use std::fmt::Write as _;
 
+use quaject_vcode::layers::table::{Outside, jump_table};
 use quaject_vcode::{
-    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Lists, Local, Machine, Param, Place, Register,
-    Scratch, Target, Type,
+    Argument, Asm, Class, Convention, Core, Counters, Error, Extension, Kind, Lists, Local, Machine, Param, Place,
+    Register, Scratch, Target, Type,
 };
 
 use crate::harness::Batch;
@@ -13,7 +14,7 @@ use crate::harness::Batch;
 /// Loops, branches and frames.
 pub fn add_control<M: Machine>(batch: &mut Batch)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     batch.add_function::<M>("sum by a backward branch", Kind::Leaf, 5050, |asm, _| {
         let (sum, count) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
@@ -26,6 +27,35 @@ where
         asm.bgtli(count, 0, again);
         asm.retl(sum);
     });
+    // Indices 0 to 5 of a table of four labels, one of them twice.
+    for outside in [true, false] {
+        batch.add_function::<M>("a jump table", Kind::Leaf, if outside { 2121 } else { 121 }, |asm, _| {
+            let (index, sum) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+            let [again, one, ten, hundred, elsewhere, next] = [(); 6].map(|()| asm.label());
+            asm.setl(sum, 0);
+            asm.setul(index, 0);
+            // One label is bound before the table, the others after it.
+            asm.j(again);
+            asm.bind(ten);
+            asm.addli(sum, sum, 10);
+            asm.j(next);
+            asm.bind(again);
+            let labels = [one, ten, hundred, ten];
+            jump_table(asm, index, &labels, if outside { Outside::To(elsewhere) } else { Outside::Never });
+            asm.bind(one);
+            asm.addli(sum, sum, 1);
+            asm.j(next);
+            asm.bind(hundred);
+            asm.addli(sum, sum, 100);
+            asm.j(next);
+            asm.bind(elsewhere);
+            asm.addli(sum, sum, 1000);
+            asm.bind(next);
+            asm.adduli(index, index, 1);
+            asm.bltuli(index, if outside { 6 } else { 4 }, again);
+            asm.retl(sum);
+        });
+    }
     for filler in [10, 1000, 1030, 2000] {
         batch.add_function::<M>("branches over much code, both ways", Kind::Leaf, 3, |asm, _| {
             let (result, turn) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());

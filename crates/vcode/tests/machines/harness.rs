@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quaject_vcode::{Asm, Core, Extension, Kind, Label, Machine, Param, Region, Register, Workspace};
+use quaject_vcode::{Asm, Core, Extension, Features, Kind, Label, Machine, Param, Region, Register, Workspace};
 
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS, emit, emit_extension};
 use crate::interpreter;
@@ -148,6 +148,7 @@ pub struct Batch<'t> {
     spans: Vec<(usize, usize)>,
     random: u64,
     folder: Option<PathBuf>,
+    features: Features,
 }
 
 fn slot(index: usize) -> i32 {
@@ -163,6 +164,7 @@ impl<'t> Batch<'t> {
             cases: Vec::new(),
             spans: Vec::new(),
             folder: None,
+            features: Features::NONE,
             random: 0x9e37_79b9_7f4a_7c15,
         }
     }
@@ -199,14 +201,25 @@ impl<'t> Batch<'t> {
     }
 
     /// Adds tests of every instruction of the generated list: every pattern of equal and different registers, `rounds`
-    /// choices of operands each.
-    pub fn add_instructions<M: Machine>(&mut self, rounds: usize)
+    /// choices of operands each; those of the extensions again as processors with these features have them.
+    pub fn add_instructions<M: Machine>(&mut self, rounds: usize, features: Features)
+    where
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+    {
+        self.add_from::<M>(0, rounds);
+        self.features = features;
+        self.add_from::<M>(INSTRUCTIONS.len(), rounds);
+        self.features = Features::NONE;
+    }
+
+    /// Adds tests of the instructions from this one on.
+    fn add_from<M: Machine>(&mut self, first: usize, rounds: usize)
     where
         for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
     {
         // Destination, first, second: which of three registers.
         const PATTERNS: [[usize; 3]; 5] = [[0, 1, 2], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 0, 0]];
-        for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate() {
+        for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate().skip(first) {
             for pattern in PATTERNS {
                 // Base and index differ, and so do remainder and data, which are of different types.
                 let apart = matches!(instruction.family, Family::Load | Family::Store) || instruction.op == "crc32c";
@@ -425,6 +438,7 @@ impl<'t> Batch<'t> {
         let region_ref = Region::from(&mut region[..]).executed_at(at);
         let mut asm = Asm::<M>::begin(region_ref, &mut workspace, "%p", &mut params, Kind::Leaf)
             .expect("the region is large enough");
+        asm.use_features(self.features);
         let base = M::Reg::from_number(M::INT.saved[0]);
         asm.claim(base).expect("the first callee-saved register is free");
         asm.movp(base, params[0].reg());
@@ -635,6 +649,7 @@ impl<'t> Batch<'t> {
         let region_ref = Region::from(&mut region[..]).executed_at(at);
         let mut asm = Asm::<M>::begin(region_ref, &mut workspace, "%p", &mut params, Kind::Leaf)
             .expect("the region is large enough");
+        asm.use_features(self.features);
         let base = M::Reg::from_number(M::INT.saved[0]);
         asm.claim(base).expect("the first callee-saved register is free");
         asm.movp(base, params[0].reg());

@@ -683,6 +683,7 @@ pub const EXTENSIONS: &[Instruction] = &[
     Instruction { name: "casl", op: "cas", family: Family::Exchange, ty: Type::L, source: Type::L, immediate: false },
     Instruction { name: "casul", op: "cas", family: Family::Exchange, ty: Type::Ul, source: Type::Ul, immediate: false },
     Instruction { name: "casp", op: "cas", family: Family::Exchange, ty: Type::P, source: Type::P, immediate: false },
+    Instruction { name: "jtab", op: "jtab", family: Family::Register, ty: Type::V, source: Type::V, immediate: false },
     Instruction { name: "prefetch", op: "prefetch", family: Family::Hint, ty: Type::V, source: Type::V, immediate: true },
 ];
 
@@ -807,7 +808,8 @@ pub fn emit_extension<A: Extension>(asm: &mut A, index: usize, o: &Operands<A::R
         115 => asm.casl(o.d, o.s, o.t),
         116 => asm.casul(o.d, o.s, o.t),
         117 => asm.casp(o.d, o.s, o.t),
-        118 => asm.prefetch(o.s, o.immediate as i32),
+        118 => asm.jtab(o.s),
+        119 => asm.prefetch(o.s, o.immediate as i32),
         _ => unreachable!("the index is below the length of the list"),
     }
 }

@@ -3,7 +3,7 @@
 use quaject_vcode::layers::strength::{self, Integer};
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use quaject_vcode::patch::Placed;
-use quaject_vcode::{Asm, Class, Core, Kind, Label, Machine, Param, Type, Workspace};
+use quaject_vcode::{Asm, Class, Core, Extension, Kind, Label, Machine, Param, Type, Workspace};
 
 use crate::functions::Example;
 use crate::harness::Batch;
@@ -12,7 +12,7 @@ use crate::programs::{Flow, PER_TYPE, Program, SCRATCH_BYTES, Variables};
 /// Functions that are changed after they were finished.
 pub fn add_patches<M: Machine>(batch: &mut Batch<'_>)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     for (turns, expected) in [(0, 1), (1, 11), (2, 11), (3, 2)] {
         batch.add_built::<M>("a patched jump", expected, |region, write| {
@@ -91,7 +91,7 @@ struct VirtualFlow;
 
 impl<M: Machine> Flow<Virtual<'_, '_, M>> for VirtualFlow
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     fn label(&mut self, asm: &mut Virtual<'_, '_, M>) -> Label {
         asm.label()
@@ -105,7 +105,7 @@ where
 /// Random programs on virtual registers, many more than there are registers; and calls whose arguments are anywhere.
 pub fn add_virtual<M: Machine>(batch: &mut Batch<'_>, programs: u64, examples: &[Example], symbol: impl Fn(&str) -> u64)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     for number in 0..programs {
         let program = Program::random(number, M::LONG_BITS, 8 + number as usize % 60);
@@ -113,7 +113,7 @@ where
             &format!("random program {number} on virtual registers"),
             program.result(),
             |region, _| {
-                let mut workspace = Workspace::<M, 128, 512, 128>::with_room();
+                let mut workspace = Workspace::<M, 512, 1024, 128>::with_room();
                 let mut params = [Param::NONE];
                 let asm =
                     Asm::<M>::begin(region, &mut workspace, "%p", &mut params, Kind::Leaf).expect("there is room");
@@ -186,7 +186,7 @@ fn virtual_arguments<M: Machine>(
     values: &[i64],
 ) -> Vec<VirtualArgument<M>>
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     let mut arguments = Vec::new();
     for (position, (ty, value)) in types.iter().zip(values).enumerate() {
@@ -258,7 +258,7 @@ pub fn compute(op: &str, ty: Integer, long: u32, left: i64, constant: i64) -> Op
 /// Multiplications and divisions by constants, several to a function: their results are hashed.
 pub fn add_strength<M: Machine>(batch: &mut Batch<'_>, random: usize)
 where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     let lefts = [0, 1, -1, 7, -8, 0x7fff_ffff, -0x8000_0000, 0x1234_5678_9abc_def0, i64::MAX, i64::MIN, -1_000_001];
     let every = if random < 100 { 5 } else { 1 };

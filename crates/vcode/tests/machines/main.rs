@@ -10,7 +10,7 @@ mod layers;
 mod programs;
 
 use harness::{Batch, Tools, available};
-use quaject_vcode::{Asm, Core, Extension, Machine, decode};
+use quaject_vcode::{Asm, Core, Extension, Features, Machine, decode};
 
 const X86_64: Tools = Tools {
     prefix: "",
@@ -26,7 +26,7 @@ const AARCH64: Tools = Tools {
     prefix: "aarch64-linux-gnu-",
     qemu: Some("qemu-aarch64"),
     sysroot: None,
-    assembler: &[],
+    assembler: &["-march=armv8.2-a+crc+dotprod"],
     prelude: ".text\n",
     little: true,
     table: &decode::AARCH64,
@@ -36,7 +36,7 @@ const RISCV64: Tools = Tools {
     prefix: "riscv64-linux-gnu-",
     qemu: Some("qemu-riscv64"),
     sysroot: None,
-    assembler: &["-march=rv64g", "-mno-relax"],
+    assembler: &["-march=rv64g_zbb", "-mno-relax"],
     prelude: ".option norvc\n.text\n",
     little: true,
     table: &decode::RISCV64,
@@ -66,7 +66,7 @@ const ALPHA: Tools = Tools {
     prefix: "alpha-linux-gnu-",
     qemu: Some("qemu-alpha"),
     sysroot: Some("/usr/alpha-linux-gnu"),
-    assembler: &["-mev6"],
+    assembler: &["-mev67"],
     prelude: ".set noat\n.set nomacro\n.text\n",
     little: true,
     table: &decode::ALPHA,
@@ -77,6 +77,11 @@ fn rounds() -> usize {
     if std::env::var("QJ_TEST").as_deref() == Ok("quick") { 2 } else { 10 }
 }
 
+/// What the processor has that the tests run on: the emulators have everything.
+fn features<M: Machine>(tools: &Tools) -> Features {
+    if tools.qemu.is_some() { M::FEATURES } else { Features::detect() }
+}
+
 fn matrix<M: Machine>(tools: &Tools)
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
@@ -85,7 +90,7 @@ where
         return;
     }
     let mut batch = Batch::new::<M>(tools);
-    batch.add_instructions::<M>(rounds());
+    batch.add_instructions::<M>(rounds(), features::<M>(tools));
     assert!(batch.len() > 1000, "the list of instructions is generated, and long");
     let examples = functions::examples(if rounds() == 2 { 30 } else { 150 });
     batch.compile(&functions::c_side(&examples));

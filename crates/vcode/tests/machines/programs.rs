@@ -1,10 +1,10 @@
 //! Random programs on more variables than any machine has registers: straight line, branches, a loop, memory. What they
 //! compute is compared with the reference interpreter.
 
-use quaject_vcode::{Core, Label, Local};
+use quaject_vcode::{Extension, Label, Local};
 
-use crate::harness::{Family, Operands, Type};
-use crate::instructions::{INSTRUCTIONS, emit};
+use crate::harness::{Family, Instruction, Operands, Type, emit_any};
+use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
 use crate::interpreter;
 
 /// Types of variables, and how many variables each has.
@@ -27,8 +27,8 @@ enum Address {
 enum Step {
     /// The instruction with this index; destination and sources by variable of their type.
     Plain { index: usize, d: usize, s: usize, t: usize, immediate: i64 },
-    /// A branch over the next `over` steps.
-    Branch { index: usize, s: usize, t: usize, immediate: i64, over: usize },
+    /// A branch over the next `over` steps, perhaps of an instruction that computes something too.
+    Branch { index: usize, d: usize, s: usize, t: usize, immediate: i64, over: usize },
     /// A store and a load of one type.
     Memory { ty: Type, from: usize, to: usize, at: u32, address: Address },
 }
@@ -48,6 +48,11 @@ pub struct Variables<R, F> {
     pub index: R,
     pub turn: R,
     pub scratch: Local,
+}
+
+/// The instruction with this index in the list of the core, or after it in that of the extensions.
+fn instruction(index: usize) -> &'static Instruction {
+    INSTRUCTIONS.iter().chain(EXTENSIONS).nth(index).expect("the index is below the length")
 }
 
 /// Numbers of variables of this type: integers and floats are numbered apart.
@@ -103,8 +108,8 @@ impl Program {
                 steps.push(Step::Memory { ty: types[random.below(types.len())], from, to, at, address });
                 continue;
             }
-            let index = random.below(INSTRUCTIONS.len());
-            let instruction = &INSTRUCTIONS[index];
+            let index = random.below(INSTRUCTIONS.len() + EXTENSIONS.len());
+            let instruction = instruction(index);
             let bits = instruction.ty.bits(long);
             let pick = |random: &mut Random| random.below(PER_TYPE);
             let (d, s, t) = (pick(&mut random), pick(&mut random), pick(&mut random));
@@ -113,11 +118,15 @@ impl Program {
             match instruction.family {
                 // Division is undefined on some operands, products of floats grow, shifts need small counts.
                 Family::Binary if ["div", "mod"].contains(&instruction.op) => continue,
-                Family::Binary if instruction.ty.is_float() && instruction.op == "mul" => continue,
+                Family::Binary if instruction.ty.is_float() && ["mul", "min", "max"].contains(&instruction.op) => {
+                    continue;
+                }
+                // Of two types, and undefined on some operands.
+                Family::Binary | Family::Unary if ["crc32c", "sqrt"].contains(&instruction.op) => continue,
                 Family::Shift if !instruction.immediate => continue,
                 Family::Convert if instruction.source.is_float() != instruction.ty.is_float() => continue,
                 Family::Shift => immediate = random.below(bits as usize) as i64,
-                Family::Binary | Family::Unary | Family::Set | Family::Convert => {
+                Family::Binary | Family::Unary | Family::Set | Family::Convert | Family::Select => {
                     if instruction.family == Family::Set && instruction.ty.is_float() {
                         immediate = match instruction.ty {
                             Type::F => i64::from((immediate as f32).to_bits()),
@@ -125,9 +134,9 @@ impl Program {
                         };
                     }
                 }
-                Family::Branch => {
+                Family::Branch | Family::Checked => {
                     let over = 1 + random.below(4);
-                    steps.push(Step::Branch { index, s, t, immediate, over });
+                    steps.push(Step::Branch { index, d, s, t, immediate, over });
                     continue;
                 }
                 Family::Load
@@ -136,8 +145,6 @@ impl Program {
                 | Family::Label
                 | Family::Register
                 | Family::Nullary
-                | Family::Select
-                | Family::Checked
                 | Family::Exchange
                 | Family::Hint => continue,
             }
@@ -147,7 +154,13 @@ impl Program {
     }
 
     /// Writes the program; `sum` is left with a hash of all variables.
-    pub fn write<A: Core>(&self, asm: &mut A, v: &Variables<A::Reg, A::Float>, flow: &mut impl Flow<A>, sum: A::Reg) {
+    pub fn write<A: Extension>(
+        &self,
+        asm: &mut A,
+        v: &Variables<A::Reg, A::Float>,
+        flow: &mut impl Flow<A>,
+        sum: A::Reg,
+    ) {
         for (place, value) in self.initial.iter().enumerate() {
             match TYPES[place / PER_TYPE] {
                 Type::F => asm.setf(v.floats[place - 4 * PER_TYPE], f32::from_bits(*value as u32)),
@@ -173,12 +186,12 @@ impl Program {
                 Step::Plain { index, d, s, t, immediate } => {
                     let operands = self.operands(v, index, d, s, t, immediate);
                     let nowhere = again;
-                    emit(asm, index, &operands, nowhere);
+                    emit_any(asm, index, &operands, nowhere);
                 }
-                Step::Branch { index, s, t, immediate, over } => {
+                Step::Branch { index, d, s, t, immediate, over } => {
                     let label = flow.label(asm);
-                    let operands = self.operands(v, index, 0, s, t, immediate);
-                    emit(asm, index, &operands, label);
+                    let operands = self.operands(v, index, d, s, t, immediate);
+                    emit_any(asm, index, &operands, label);
                     open.push((position + 1 + over, label));
                 }
                 Step::Memory { ty, from, to, at, address } => memory(asm, v, ty, from, to, at, address),
@@ -223,7 +236,7 @@ impl Program {
         t: usize,
         immediate: i64,
     ) -> Operands<R, F> {
-        let instruction = &INSTRUCTIONS[index];
+        let instruction = instruction(index);
         let int = |ty: Type, which: usize| v.ints[if ty.is_float() { 0 } else { variable(ty, which) }];
         let float = |ty: Type, which: usize| v.floats[if ty.is_float() { variable(ty, which) } else { 0 }];
         Operands {
@@ -248,7 +261,7 @@ impl Program {
                 position += 1;
                 match *step {
                     Step::Plain { index, d, s, t, immediate } => {
-                        let instruction = &INSTRUCTIONS[index];
+                        let instruction = instruction(index);
                         let bits = instruction.ty.bits(long);
                         let left = values[place(instruction.source, s)];
                         let right =
@@ -261,17 +274,27 @@ impl Program {
                             }
                             Family::Unary => interpreter::unary(op, ty, bits, left),
                             Family::Set => mask(immediate as u64, bits),
+                            Family::Select if (mask(left, bits) == 0) == (op == "movz") => right,
+                            Family::Select => values[place(ty, d)],
                             _ => {
                                 interpreter::convert(source, source.bits(long), ty, bits, left).expect("it is defined")
                             }
                         };
                         values[place(ty, d)] = value;
                     }
-                    Step::Branch { index, s, t, immediate, over } => {
-                        let instruction = &INSTRUCTIONS[index];
+                    Step::Branch { index, d, s, t, immediate, over } => {
+                        let instruction = instruction(index);
                         let ty = instruction.ty;
                         let right = if instruction.immediate { immediate as u64 } else { values[place(ty, t)] };
-                        if interpreter::branch(instruction.op, ty, ty.bits(long), values[place(ty, s)], right) {
+                        let (bits, left) = (ty.bits(long), values[place(ty, s)]);
+                        let taken = if instruction.family == Family::Checked {
+                            let (value, overflows) = interpreter::checked(instruction.op, ty, bits, left, right);
+                            values[place(ty, d)] = value;
+                            overflows
+                        } else {
+                            interpreter::branch(instruction.op, ty, bits, left, right)
+                        };
+                        if taken {
                             position = (position + over).min(self.steps.len());
                         }
                     }
@@ -315,7 +338,7 @@ fn mask_signed(value: i64, bits: u32, ty: Type, long: u32) -> i64 {
     }
 }
 
-fn memory<A: Core>(
+fn memory<A: Extension>(
     asm: &mut A,
     v: &Variables<A::Reg, A::Float>,
     ty: Type,

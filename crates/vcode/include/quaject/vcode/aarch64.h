@@ -89,6 +89,8 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(30)
+#define V_HAS_CRC (UINT64_C(1) << 0)
+#define V_HAS_LSE (UINT64_C(1) << 1)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -104,6 +106,11 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
         value = distance - (0);
         if (!qjv_fits_signed(value, 28, 2)) return 0;
         word = (word & 0xfc000000u) | ((uint32_t)(value >> 2) & 0x3ffffffu) << 0;
+        break;
+    case 2:
+        value = distance - (0);
+        if (!qjv_fits_signed(value, 21, 0)) return 0;
+        word = (word & 0x9f00001fu) | ((uint32_t)(value >> 2) & 0x7ffffu) << 5 | ((uint32_t)(value >> 0) & 0x3u) << 29;
         break;
     default: return 0;
     }
@@ -3186,6 +3193,206 @@ QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) 
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9bd17c00u);
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a80b000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91b000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a803000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1a913000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a80b000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91b000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a803000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9a913000u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e205800u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e605800u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a80c000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91c000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a808000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1a918000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a80c000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91c000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a808000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 24);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9a918000u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e204800u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e604800u);
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
@@ -3927,61 +4134,89 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x885ffc10u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x6b00021fu);
-    c->ip = qjv_word(c->ip, 0x54000081u);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00u);
-    c->ip = qjv_word(c->ip, 0x7100023fu);
-    c->ip = qjv_word(c->ip, 0x54ffff61u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0x88e0fc00u);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x885ffc10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x6b00021fu);
+        c->ip = qjv_word(c->ip, 0x54000081u);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00u);
+        c->ip = qjv_word(c->ip, 0x7100023fu);
+        c->ip = qjv_word(c->ip, 0x54ffff61u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    }
 }
 
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x885ffc10u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x6b00021fu);
-    c->ip = qjv_word(c->ip, 0x54000081u);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00u);
-    c->ip = qjv_word(c->ip, 0x7100023fu);
-    c->ip = qjv_word(c->ip, 0x54ffff61u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0x88e0fc00u);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x885ffc10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x6b00021fu);
+        c->ip = qjv_word(c->ip, 0x54000081u);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0x8811fc00u);
+        c->ip = qjv_word(c->ip, 0x7100023fu);
+        c->ip = qjv_word(c->ip, 0x54ffff61u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    }
 }
 
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
-    c->ip = qjv_word(c->ip, 0x54000081u);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
-    c->ip = qjv_word(c->ip, 0x7100023fu);
-    c->ip = qjv_word(c->ip, 0x54ffff61u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00u);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
+        c->ip = qjv_word(c->ip, 0x54000081u);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
+        c->ip = qjv_word(c->ip, 0x7100023fu);
+        c->ip = qjv_word(c->ip, 0x54ffff61u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    }
 }
 
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
-    c->ip = qjv_word(c->ip, 0x54000081u);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
-    c->ip = qjv_word(c->ip, 0x7100023fu);
-    c->ip = qjv_word(c->ip, 0x54ffff61u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00u);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
+        c->ip = qjv_word(c->ip, 0x54000081u);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
+        c->ip = qjv_word(c->ip, 0x7100023fu);
+        c->ip = qjv_word(c->ip, 0x54ffff61u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    }
 }
 
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
-    c->ip = qjv_word(c->ip, 0x54000081u);
-    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
-    c->ip = qjv_word(c->ip, 0x7100023fu);
-    c->ip = qjv_word(c->ip, 0x54ffff61u);
-    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e0) | (t.n & 0x1f) | 0xc8e0fc00u);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xc85ffc10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0xeb00021fu);
+        c->ip = qjv_word(c->ip, 0x54000081u);
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f) | 0xc811fc00u);
+        c->ip = qjv_word(c->ip, 0x7100023fu);
+        c->ip = qjv_word(c->ip, 0x54ffff61u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0xaa1003e0u);
+    }
+}
+
+/* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
+QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
+    qjv_space(c, 12);
+    c->ip = qjv_word(c->ip, 0x10000070u);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x8b000a10u);
+    c->ip = qjv_word(c->ip, 0xd61f0200u);
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
@@ -4039,21 +4274,13 @@ QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
-QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
@@ -4138,356 +4365,8 @@ QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     *c = copy;
 }
 
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blei(c, t, s, label_l);
-        qjv_movi(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movi(c, d, s);
-        qjv_blei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_mini_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bleu(c, t, s, label_l);
-        qjv_movu(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bleu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movu(c, d, s);
-        qjv_bleu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minu_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blel(c, t, s, label_l);
-        qjv_movl(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movl(c, d, s);
-        qjv_blel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minl_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bleul(c, t, s, label_l);
-        qjv_movul(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bleul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movul(c, d, s);
-        qjv_bleul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_mind_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgei(c, t, s, label_l);
-        qjv_movi(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movi(c, d, s);
-        qjv_bgei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxi_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeu(c, t, s, label_l);
-        qjv_movu(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movu(c, d, s);
-        qjv_bgeu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxu_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgel(c, t, s, label_l);
-        qjv_movl(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movl(c, d, s);
-        qjv_bgel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxl_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeul(c, t, s, label_l);
-        qjv_movul(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movul(c, d, s);
-        qjv_bgeul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxd_aside(&copy, d, s, t);
-    *c = copy;
-}
-
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4512,14 +4391,24 @@ QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_portable_crc32cuc_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05000u);
+    } else {
+        qjv_portable_crc32cuc(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4544,14 +4433,24 @@ QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_portable_crc32cus_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05400u);
+    } else {
+        qjv_portable_crc32cus(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4575,14 +4474,24 @@ QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_portable_crc32cu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05800u);
+    } else {
+        qjv_portable_crc32cu(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -4599,10 +4508,20 @@ QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_portable_crc32cul_aside(&copy, d, s, t);
     *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac05c00u);
+    } else {
+        qjv_portable_crc32cul(c, d, s, t);
+    }
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
@@ -5375,21 +5294,33 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
 #define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
 #define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minii(d, s, value) qjv_minii(&v_self, d, s, value)
 #define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minui(d, s, value) qjv_minui(&v_self, d, s, value)
 #define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minli(d, s, value) qjv_minli(&v_self, d, s, value)
 #define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minuli(d, s, value) qjv_minuli(&v_self, d, s, value)
 #define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
 #define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
 #define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxii(d, s, value) qjv_maxii(&v_self, d, s, value)
 #define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxui(d, s, value) qjv_maxui(&v_self, d, s, value)
 #define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxli(d, s, value) qjv_maxli(&v_self, d, s, value)
 #define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxuli(d, s, value) qjv_maxuli(&v_self, d, s, value)
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cuci(d, s, value) qjv_crc32cuci(&v_self, d, s, value)
 #define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cusi(d, s, value) qjv_crc32cusi(&v_self, d, s, value)
 #define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cui(d, s, value) qjv_crc32cui(&v_self, d, s, value)
 #define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_crc32culi(d, s, value) qjv_crc32culi(&v_self, d, s, value)
 #define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
 #define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
 #define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
@@ -5416,14 +5347,14 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_suboli(d, s, value, label) qjv_suboli(&v_self, d, s, value, label)
 #define v_suboul(d, s, t, label) qjv_suboul(&v_self, d, s, t, label)
 #define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
-#define v_muloi(d, s, t, b) qjv_muloi(&v_self, d, s, t, b)
-#define v_muloii(d, s, value, b) qjv_muloii(&v_self, d, s, value, b)
-#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
-#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
-#define v_mulol(d, s, t, b) qjv_mulol(&v_self, d, s, t, b)
-#define v_muloli(d, s, value, b) qjv_muloli(&v_self, d, s, value, b)
-#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
-#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
+#define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
+#define v_mulou(d, s, t, label) qjv_mulou(&v_self, d, s, t, label)
+#define v_muloui(d, s, value, label) qjv_muloui(&v_self, d, s, value, label)
+#define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
+#define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
+#define v_muloul(d, s, t, label) qjv_muloul(&v_self, d, s, t, label)
+#define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
 #define v_uldus_local(d, local) qjv_uldus_local(&v_self, d, local)
@@ -5483,6 +5414,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

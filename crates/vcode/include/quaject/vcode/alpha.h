@@ -88,6 +88,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(26)
+#define V_HAS_CIX (UINT64_C(1) << 0)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3530,6 +3531,15 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, 0x60004000u);
 }
 
+/* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
+QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
+    qjv_space(c, 16);
+    c->ip = qjv_word(c->ip, 0xc3600000u);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401b045bu);
+    c->ip = qjv_word(c->ip, 0x237b000cu);
+    c->ip = qjv_word(c->ip, 0x6bfb0000u);
+}
+
 /* What is at base plus offset will soon be used. Operands `s, i`. */
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
     int64_t i = value;
@@ -3582,11 +3592,16 @@ QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_clzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_clzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
@@ -3759,7 +3774,7 @@ QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3783,14 +3798,25 @@ QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
+    qjv_portable_popcountu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 8);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73fb0600u);
+    } else {
+        qjv_portable_popcountu(c, d, s);
+    }
+}
+
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3814,14 +3840,24 @@ QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
+    qjv_portable_popcountul_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00600u);
+    } else {
+        qjv_portable_popcountul(c, d, s);
+    }
+}
+
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3845,14 +3881,26 @@ QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzu_aside(&copy, d, s);
+    qjv_portable_clzu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 12);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
+        c->ip = qjv_word(c->ip, 0x73fb065bu);
+        c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x201bffe0u);
+    } else {
+        qjv_portable_clzu(c, d, s);
+    }
+}
+
 /* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3878,10 +3926,20 @@ QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_clzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzul_aside(&copy, d, s);
+    qjv_portable_clzul_aside(&copy, d, s);
     *c = copy;
+}
+
+/* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00640u);
+    } else {
+        qjv_portable_clzul(c, d, s);
+    }
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
@@ -3908,7 +3966,7 @@ QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3924,10 +3982,20 @@ QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzul_aside(&copy, d, s);
+    qjv_portable_ctzul_aside(&copy, d, s);
     *c = copy;
+}
+
+/* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00660u);
+    } else {
+        qjv_portable_ctzul(c, d, s);
+    }
 }
 
 /* Rotate left. Type `u`. Operands `d, s, t`. */
@@ -6434,30 +6502,30 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_movzl(d, s, t) qjv_movzl(&v_self, d, s, t)
 #define v_movzul(d, s, t) qjv_movzul(&v_self, d, s, t)
 #define v_movzp(d, s, t) qjv_movzp(&v_self, d, s, t)
-#define v_addoi(d, s, t, b) qjv_addoi(&v_self, d, s, t, b)
-#define v_addoii(d, s, value, b) qjv_addoii(&v_self, d, s, value, b)
-#define v_addou(d, s, t, b) qjv_addou(&v_self, d, s, t, b)
-#define v_addoui(d, s, value, b) qjv_addoui(&v_self, d, s, value, b)
-#define v_addol(d, s, t, b) qjv_addol(&v_self, d, s, t, b)
-#define v_addoli(d, s, value, b) qjv_addoli(&v_self, d, s, value, b)
-#define v_addoul(d, s, t, b) qjv_addoul(&v_self, d, s, t, b)
-#define v_addouli(d, s, value, b) qjv_addouli(&v_self, d, s, value, b)
-#define v_suboi(d, s, t, b) qjv_suboi(&v_self, d, s, t, b)
-#define v_suboii(d, s, value, b) qjv_suboii(&v_self, d, s, value, b)
-#define v_subou(d, s, t, b) qjv_subou(&v_self, d, s, t, b)
-#define v_suboui(d, s, value, b) qjv_suboui(&v_self, d, s, value, b)
-#define v_subol(d, s, t, b) qjv_subol(&v_self, d, s, t, b)
-#define v_suboli(d, s, value, b) qjv_suboli(&v_self, d, s, value, b)
-#define v_suboul(d, s, t, b) qjv_suboul(&v_self, d, s, t, b)
-#define v_subouli(d, s, value, b) qjv_subouli(&v_self, d, s, value, b)
-#define v_muloi(d, s, t, b) qjv_muloi(&v_self, d, s, t, b)
-#define v_muloii(d, s, value, b) qjv_muloii(&v_self, d, s, value, b)
-#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
-#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
-#define v_mulol(d, s, t, b) qjv_mulol(&v_self, d, s, t, b)
-#define v_muloli(d, s, value, b) qjv_muloli(&v_self, d, s, value, b)
-#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
-#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_addoi(d, s, t, label) qjv_addoi(&v_self, d, s, t, label)
+#define v_addoii(d, s, value, label) qjv_addoii(&v_self, d, s, value, label)
+#define v_addou(d, s, t, label) qjv_addou(&v_self, d, s, t, label)
+#define v_addoui(d, s, value, label) qjv_addoui(&v_self, d, s, value, label)
+#define v_addol(d, s, t, label) qjv_addol(&v_self, d, s, t, label)
+#define v_addoli(d, s, value, label) qjv_addoli(&v_self, d, s, value, label)
+#define v_addoul(d, s, t, label) qjv_addoul(&v_self, d, s, t, label)
+#define v_addouli(d, s, value, label) qjv_addouli(&v_self, d, s, value, label)
+#define v_suboi(d, s, t, label) qjv_suboi(&v_self, d, s, t, label)
+#define v_suboii(d, s, value, label) qjv_suboii(&v_self, d, s, value, label)
+#define v_subou(d, s, t, label) qjv_subou(&v_self, d, s, t, label)
+#define v_suboui(d, s, value, label) qjv_suboui(&v_self, d, s, value, label)
+#define v_subol(d, s, t, label) qjv_subol(&v_self, d, s, t, label)
+#define v_suboli(d, s, value, label) qjv_suboli(&v_self, d, s, value, label)
+#define v_suboul(d, s, t, label) qjv_suboul(&v_self, d, s, t, label)
+#define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
+#define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
+#define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
+#define v_mulou(d, s, t, label) qjv_mulou(&v_self, d, s, t, label)
+#define v_muloui(d, s, value, label) qjv_muloui(&v_self, d, s, value, label)
+#define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
+#define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
+#define v_muloul(d, s, t, label) qjv_muloul(&v_self, d, s, t, label)
+#define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
 #define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
@@ -6503,6 +6571,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

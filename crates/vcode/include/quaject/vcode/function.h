@@ -189,6 +189,14 @@ QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count) {
     qjv_leave(c, (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15));
 }
 
+/* Jumps to the label that the unsigned long in index counts from zero: a row of jumps in the code. An index without a
+   label goes to outside, if that is not null; otherwise the client knows that there is none. */
+QJV_OUTLINE void qjv_jump_table(qjv_asm *c, v_reg index, const v_label *labels, size_t count, const v_label *outside) {
+    if (outside) qjv_bgeuli(c, index, (unsigned long)count, *outside);
+    qjv_jtab(c, index);
+    for (size_t at = 0; at < count; at++) qjv_j(c, labels[at]);
+}
+
 QJV_OUTLINE void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
 /* What is known of the parameters while a function begins. */
@@ -240,6 +248,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->leaf = kind == V_LEAF;
     f->calls = f->incoming = f->special = 0;
     f->error = QJV_OK;
+    f->features = 0;
     c->f = f;
     c->ip = f->start + QJV_PROLOGUE;
     c->left = 64;

@@ -3656,6 +3656,20 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word_big(c->ip, 0x0000000fu);
 }
 
+/* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
+QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
+    qjv_space(c, 36);
+    c->ip = qjv_word_big(c->ip, 0x03e00825u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0000c8c0u);
+    c->ip = qjv_word_big(c->ip, 0x04110001u);
+    c->ip = qjv_word_big(c->ip, 0x00000000u);
+    c->ip = qjv_word_big(c->ip, 0x033fc821u);
+    c->ip = qjv_word_big(c->ip, 0x0020f825u);
+    c->ip = qjv_word_big(c->ip, 0x27390014u);
+    c->ip = qjv_word_big(c->ip, 0x03200008u);
+    c->ip = qjv_word_big(c->ip, 0x00000000u);
+}
+
 /* What is at base plus offset will soon be used. Operands `s, i`. */
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
     int64_t i = value;
@@ -5768,30 +5782,30 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_movzl(d, s, t) qjv_movzl(&v_self, d, s, t)
 #define v_movzul(d, s, t) qjv_movzul(&v_self, d, s, t)
 #define v_movzp(d, s, t) qjv_movzp(&v_self, d, s, t)
-#define v_addoi(d, s, t, b) qjv_addoi(&v_self, d, s, t, b)
-#define v_addoii(d, s, value, b) qjv_addoii(&v_self, d, s, value, b)
-#define v_addou(d, s, t, b) qjv_addou(&v_self, d, s, t, b)
-#define v_addoui(d, s, value, b) qjv_addoui(&v_self, d, s, value, b)
-#define v_addol(d, s, t, b) qjv_addol(&v_self, d, s, t, b)
-#define v_addoli(d, s, value, b) qjv_addoli(&v_self, d, s, value, b)
-#define v_addoul(d, s, t, b) qjv_addoul(&v_self, d, s, t, b)
-#define v_addouli(d, s, value, b) qjv_addouli(&v_self, d, s, value, b)
-#define v_suboi(d, s, t, b) qjv_suboi(&v_self, d, s, t, b)
-#define v_suboii(d, s, value, b) qjv_suboii(&v_self, d, s, value, b)
-#define v_subou(d, s, t, b) qjv_subou(&v_self, d, s, t, b)
-#define v_suboui(d, s, value, b) qjv_suboui(&v_self, d, s, value, b)
-#define v_subol(d, s, t, b) qjv_subol(&v_self, d, s, t, b)
-#define v_suboli(d, s, value, b) qjv_suboli(&v_self, d, s, value, b)
-#define v_suboul(d, s, t, b) qjv_suboul(&v_self, d, s, t, b)
-#define v_subouli(d, s, value, b) qjv_subouli(&v_self, d, s, value, b)
-#define v_muloi(d, s, t, b) qjv_muloi(&v_self, d, s, t, b)
-#define v_muloii(d, s, value, b) qjv_muloii(&v_self, d, s, value, b)
-#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
-#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
-#define v_mulol(d, s, t, b) qjv_mulol(&v_self, d, s, t, b)
-#define v_muloli(d, s, value, b) qjv_muloli(&v_self, d, s, value, b)
-#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
-#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_addoi(d, s, t, label) qjv_addoi(&v_self, d, s, t, label)
+#define v_addoii(d, s, value, label) qjv_addoii(&v_self, d, s, value, label)
+#define v_addou(d, s, t, label) qjv_addou(&v_self, d, s, t, label)
+#define v_addoui(d, s, value, label) qjv_addoui(&v_self, d, s, value, label)
+#define v_addol(d, s, t, label) qjv_addol(&v_self, d, s, t, label)
+#define v_addoli(d, s, value, label) qjv_addoli(&v_self, d, s, value, label)
+#define v_addoul(d, s, t, label) qjv_addoul(&v_self, d, s, t, label)
+#define v_addouli(d, s, value, label) qjv_addouli(&v_self, d, s, value, label)
+#define v_suboi(d, s, t, label) qjv_suboi(&v_self, d, s, t, label)
+#define v_suboii(d, s, value, label) qjv_suboii(&v_self, d, s, value, label)
+#define v_subou(d, s, t, label) qjv_subou(&v_self, d, s, t, label)
+#define v_suboui(d, s, value, label) qjv_suboui(&v_self, d, s, value, label)
+#define v_subol(d, s, t, label) qjv_subol(&v_self, d, s, t, label)
+#define v_suboli(d, s, value, label) qjv_suboli(&v_self, d, s, value, label)
+#define v_suboul(d, s, t, label) qjv_suboul(&v_self, d, s, t, label)
+#define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
+#define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
+#define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
+#define v_mulou(d, s, t, label) qjv_mulou(&v_self, d, s, t, label)
+#define v_muloui(d, s, value, label) qjv_muloui(&v_self, d, s, value, label)
+#define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
+#define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
+#define v_muloul(d, s, t, label) qjv_muloul(&v_self, d, s, t, label)
+#define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
 #define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
@@ -5847,6 +5861,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

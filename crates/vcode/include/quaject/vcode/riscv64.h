@@ -88,6 +88,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(10)
 #define V_FRESULT qjv_reg(10)
 #define QJV_LINK qjv_reg(1)
+#define V_HAS_ZBB (UINT64_C(1) << 0)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3327,6 +3328,126 @@ QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) 
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f03033u);
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x28000053u);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a000053u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x28001053u);
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a001053u);
+}
+
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
@@ -3377,6 +3498,15 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0013u);
 }
 
+/* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
+QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
+    qjv_space(c, 16);
+    c->ip = qjv_word(c->ip, 0x00000f17u);
+    c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00201f93u);
+    c->ip = qjv_word(c->ip, 0x01ff0f33u);
+    c->ip = qjv_word(c->ip, 0x010f0067u);
+}
+
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
     qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
@@ -3415,35 +3545,56 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
+QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_bswapu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_bswapul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_clzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_clzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_ctzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_portable_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_portable_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_portable_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_portable_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
@@ -3525,7 +3676,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3542,14 +3693,25 @@ QJV_OUTLINE void qjv_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapus_aside(&copy, d, s);
+    qjv_portable_bswapus_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 8);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x6b805f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x030f5013u);
+    } else {
+        qjv_portable_bswapus(c, d, s);
+    }
+}
+
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3570,14 +3732,25 @@ QJV_OUTLINE void qjv_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_bswapu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapu_aside(&copy, d, s);
+    qjv_portable_bswapu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 8);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x6b805f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x420f5013u);
+    } else {
+        qjv_portable_bswapu(c, d, s);
+    }
+}
+
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3598,14 +3771,24 @@ QJV_OUTLINE void qjv_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_bswapul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapul_aside(&copy, d, s);
+    qjv_portable_bswapul_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x6b805013u);
+    } else {
+        qjv_portable_bswapul(c, d, s);
+    }
+}
+
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3629,14 +3812,24 @@ QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
+    qjv_portable_popcountu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x6020101bu);
+    } else {
+        qjv_portable_popcountu(c, d, s);
+    }
+}
+
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3660,14 +3853,24 @@ QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
+    qjv_portable_popcountul_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x60201013u);
+    } else {
+        qjv_portable_popcountul(c, d, s);
+    }
+}
+
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3691,14 +3894,24 @@ QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzu_aside(&copy, d, s);
+    qjv_portable_clzu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x6000101bu);
+    } else {
+        qjv_portable_clzu(c, d, s);
+    }
+}
+
 /* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3724,14 +3937,24 @@ QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_clzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzul_aside(&copy, d, s);
+    qjv_portable_clzul_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x60001013u);
+    } else {
+        qjv_portable_clzul(c, d, s);
+    }
+}
+
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3747,14 +3970,24 @@ QJV_OUTLINE void qjv_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_ctzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzu_aside(&copy, d, s);
+    qjv_portable_ctzu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x6010101bu);
+    } else {
+        qjv_portable_ctzu(c, d, s);
+    }
+}
+
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -3770,14 +4003,24 @@ QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzul_aside(&copy, d, s);
+    qjv_portable_ctzul_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x60101013u);
+    } else {
+        qjv_portable_ctzul(c, d, s);
+    }
+}
+
 /* Rotate left. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -3795,14 +4038,24 @@ QJV_OUTLINE void qjv_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotlu_aside(&copy, d, s, t);
+    qjv_portable_rotlu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Rotate left. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x6000103bu);
+    } else {
+        qjv_portable_rotlu(c, d, s, t);
+    }
+}
+
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -3822,14 +4075,26 @@ QJV_OUTLINE void qjv_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     }
 }
 
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_portable_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_rotlui_aside(&copy, d, s, value);
+    qjv_portable_rotlui_aside(&copy, d, s, value);
     *c = copy;
 }
 
+/* Rotate left. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 20) | 0x6000501bu);
+    } else {
+        qjv_portable_rotlui(c, d, s, value);
+    }
+}
+
 /* Rotate left. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -3847,14 +4112,24 @@ QJV_OUTLINE void qjv_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotlul_aside(&copy, d, s, t);
+    qjv_portable_rotlul_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Rotate left. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x60001033u);
+    } else {
+        qjv_portable_rotlul(c, d, s, t);
+    }
+}
+
 /* Rotate left. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -3874,14 +4149,26 @@ QJV_OUTLINE void qjv_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
     }
 }
 
-QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_INLINE void qjv_portable_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_rotluli_aside(&copy, d, s, value);
+    qjv_portable_rotluli_aside(&copy, d, s, value);
     *c = copy;
 }
 
+/* Rotate left. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 63) & 0x3fu) << 20) | 0x60005013u);
+    } else {
+        qjv_portable_rotluli(c, d, s, value);
+    }
+}
+
 /* Rotate right. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -3899,14 +4186,24 @@ QJV_OUTLINE void qjv_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotru_aside(&copy, d, s, t);
+    qjv_portable_rotru_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Rotate right. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x6000503bu);
+    } else {
+        qjv_portable_rotru(c, d, s, t);
+    }
+}
+
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -3926,14 +4223,26 @@ QJV_OUTLINE void qjv_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     }
 }
 
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_portable_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_rotrui_aside(&copy, d, s, value);
+    qjv_portable_rotrui_aside(&copy, d, s, value);
     *c = copy;
 }
 
+/* Rotate right. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    i = qjv_count(c, i, 32);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0) && qjv_fits_unsigned(i, 5, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x1fu) << 20) | 0x6000501bu);
+    } else {
+        qjv_portable_rotrui(c, d, s, value);
+    }
+}
+
 /* Rotate right. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -3951,14 +4260,24 @@ QJV_OUTLINE void qjv_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotrul_aside(&copy, d, s, t);
+    qjv_portable_rotrul_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Rotate right. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x60005033u);
+    } else {
+        qjv_portable_rotrul(c, d, s, t);
+    }
+}
+
 /* Rotate right. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -3978,14 +4297,26 @@ QJV_OUTLINE void qjv_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
     }
 }
 
-QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_INLINE void qjv_portable_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_rotruli_aside(&copy, d, s, value);
+    qjv_portable_rotruli_aside(&copy, d, s, value);
     *c = copy;
 }
 
+/* Rotate right. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    i = qjv_count(c, i, 64);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0) && qjv_fits_unsigned(i, 6, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)i & 0x3fu) << 20) | 0x60005013u);
+    } else {
+        qjv_portable_rotruli(c, d, s, value);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4007,14 +4338,24 @@ QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mini_aside(&copy, d, s, t);
+    qjv_portable_mini_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a004033u);
+    } else {
+        qjv_portable_mini(c, d, s, t);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4036,14 +4377,24 @@ QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minu_aside(&copy, d, s, t);
+    qjv_portable_minu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033u);
+    } else {
+        qjv_portable_minu(c, d, s, t);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4065,14 +4416,24 @@ QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minl_aside(&copy, d, s, t);
+    qjv_portable_minl_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a004033u);
+    } else {
+        qjv_portable_minl(c, d, s, t);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4094,72 +4455,24 @@ QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+QJV_INLINE void qjv_portable_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_portable_minul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033u);
     } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
+        qjv_portable_minul(c, d, s, t);
     }
-    }
-}
-
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_mind_aside(&copy, d, s, t);
-    *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4181,14 +4494,24 @@ QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxi_aside(&copy, d, s, t);
+    qjv_portable_maxi_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a006033u);
+    } else {
+        qjv_portable_maxi(c, d, s, t);
+    }
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4210,14 +4533,24 @@ QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxu_aside(&copy, d, s, t);
+    qjv_portable_maxu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033u);
+    } else {
+        qjv_portable_maxu(c, d, s, t);
+    }
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4239,14 +4572,24 @@ QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxl_aside(&copy, d, s, t);
+    qjv_portable_maxl_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a006033u);
+    } else {
+        qjv_portable_maxl(c, d, s, t);
+    }
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4268,68 +4611,20 @@ QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+QJV_INLINE void qjv_portable_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_portable_maxul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
+    qjv_space(c, 4);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033u);
     } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
+        qjv_portable_maxul(c, d, s, t);
     }
-    }
-}
-
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.n == t.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.n == s.n) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxd_aside(&copy, d, s, t);
-    *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
@@ -6428,15 +6723,23 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
 #define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
 #define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minii(d, s, value) qjv_minii(&v_self, d, s, value)
 #define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minui(d, s, value) qjv_minui(&v_self, d, s, value)
 #define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minli(d, s, value) qjv_minli(&v_self, d, s, value)
 #define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minuli(d, s, value) qjv_minuli(&v_self, d, s, value)
 #define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
 #define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
 #define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxii(d, s, value) qjv_maxii(&v_self, d, s, value)
 #define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxui(d, s, value) qjv_maxui(&v_self, d, s, value)
 #define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxli(d, s, value) qjv_maxli(&v_self, d, s, value)
 #define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxuli(d, s, value) qjv_maxuli(&v_self, d, s, value)
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
@@ -6453,30 +6756,30 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_movzl(d, s, t) qjv_movzl(&v_self, d, s, t)
 #define v_movzul(d, s, t) qjv_movzul(&v_self, d, s, t)
 #define v_movzp(d, s, t) qjv_movzp(&v_self, d, s, t)
-#define v_addoi(d, s, t, b) qjv_addoi(&v_self, d, s, t, b)
-#define v_addoii(d, s, value, b) qjv_addoii(&v_self, d, s, value, b)
-#define v_addou(d, s, t, b) qjv_addou(&v_self, d, s, t, b)
-#define v_addoui(d, s, value, b) qjv_addoui(&v_self, d, s, value, b)
-#define v_addol(d, s, t, b) qjv_addol(&v_self, d, s, t, b)
-#define v_addoli(d, s, value, b) qjv_addoli(&v_self, d, s, value, b)
-#define v_addoul(d, s, t, b) qjv_addoul(&v_self, d, s, t, b)
-#define v_addouli(d, s, value, b) qjv_addouli(&v_self, d, s, value, b)
-#define v_suboi(d, s, t, b) qjv_suboi(&v_self, d, s, t, b)
-#define v_suboii(d, s, value, b) qjv_suboii(&v_self, d, s, value, b)
-#define v_subou(d, s, t, b) qjv_subou(&v_self, d, s, t, b)
-#define v_suboui(d, s, value, b) qjv_suboui(&v_self, d, s, value, b)
-#define v_subol(d, s, t, b) qjv_subol(&v_self, d, s, t, b)
-#define v_suboli(d, s, value, b) qjv_suboli(&v_self, d, s, value, b)
-#define v_suboul(d, s, t, b) qjv_suboul(&v_self, d, s, t, b)
-#define v_subouli(d, s, value, b) qjv_subouli(&v_self, d, s, value, b)
-#define v_muloi(d, s, t, b) qjv_muloi(&v_self, d, s, t, b)
-#define v_muloii(d, s, value, b) qjv_muloii(&v_self, d, s, value, b)
-#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
-#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
-#define v_mulol(d, s, t, b) qjv_mulol(&v_self, d, s, t, b)
-#define v_muloli(d, s, value, b) qjv_muloli(&v_self, d, s, value, b)
-#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
-#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_addoi(d, s, t, label) qjv_addoi(&v_self, d, s, t, label)
+#define v_addoii(d, s, value, label) qjv_addoii(&v_self, d, s, value, label)
+#define v_addou(d, s, t, label) qjv_addou(&v_self, d, s, t, label)
+#define v_addoui(d, s, value, label) qjv_addoui(&v_self, d, s, value, label)
+#define v_addol(d, s, t, label) qjv_addol(&v_self, d, s, t, label)
+#define v_addoli(d, s, value, label) qjv_addoli(&v_self, d, s, value, label)
+#define v_addoul(d, s, t, label) qjv_addoul(&v_self, d, s, t, label)
+#define v_addouli(d, s, value, label) qjv_addouli(&v_self, d, s, value, label)
+#define v_suboi(d, s, t, label) qjv_suboi(&v_self, d, s, t, label)
+#define v_suboii(d, s, value, label) qjv_suboii(&v_self, d, s, value, label)
+#define v_subou(d, s, t, label) qjv_subou(&v_self, d, s, t, label)
+#define v_suboui(d, s, value, label) qjv_suboui(&v_self, d, s, value, label)
+#define v_subol(d, s, t, label) qjv_subol(&v_self, d, s, t, label)
+#define v_suboli(d, s, value, label) qjv_suboli(&v_self, d, s, value, label)
+#define v_suboul(d, s, t, label) qjv_suboul(&v_self, d, s, t, label)
+#define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
+#define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
+#define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
+#define v_mulou(d, s, t, label) qjv_mulou(&v_self, d, s, t, label)
+#define v_muloui(d, s, value, label) qjv_muloui(&v_self, d, s, value, label)
+#define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
+#define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
+#define v_muloul(d, s, t, label) qjv_muloul(&v_self, d, s, t, label)
+#define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
 #define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
@@ -6522,6 +6825,7 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

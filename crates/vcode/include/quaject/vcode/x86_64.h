@@ -59,6 +59,11 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
+#define V_HAS_POPCNT (UINT64_C(1) << 0)
+#define V_HAS_LZCNT (UINT64_C(1) << 1)
+#define V_HAS_BMI1 (UINT64_C(1) << 2)
+#define V_HAS_MOVBE (UINT64_C(1) << 3)
+#define V_HAS_SSE42 (UINT64_C(1) << 4)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -98,7 +103,7 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
     } else {
-        c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, t.r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, t.r, 0);
     }
 }
 
@@ -119,7 +124,7 @@ QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -132,7 +137,7 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
     } else {
-        c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, t.r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, t.r, 0);
     }
 }
 
@@ -153,7 +158,7 @@ QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -166,7 +171,7 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
     } else {
-        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r, 0);
     }
 }
 
@@ -187,7 +192,7 @@ QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -200,7 +205,7 @@ QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
     } else {
-        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r, 0);
     }
 }
 
@@ -221,7 +226,7 @@ QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -234,7 +239,7 @@ QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
     } else {
-        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, t.r, 0);
     }
 }
 
@@ -255,7 +260,7 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -2061,7 +2066,7 @@ QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
 /* Load from base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -2072,7 +2077,7 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2084,14 +2089,14 @@ QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -2102,7 +2107,7 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2114,14 +2119,14 @@ QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -2132,7 +2137,7 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2144,14 +2149,14 @@ QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -2162,7 +2167,7 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2174,14 +2179,14 @@ QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -2192,7 +2197,7 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2204,14 +2209,14 @@ QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -2222,7 +2227,7 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2234,14 +2239,14 @@ QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -2252,7 +2257,7 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2264,14 +2269,14 @@ QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -2282,7 +2287,7 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2294,14 +2299,14 @@ QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -2312,7 +2317,7 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2324,14 +2329,14 @@ QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 7);
-    c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -2342,7 +2347,7 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2354,14 +2359,14 @@ QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 7);
-    c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, t.r, 0);
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -2372,7 +2377,7 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2384,14 +2389,14 @@ QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
@@ -2402,7 +2407,7 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2414,14 +2419,14 @@ QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
@@ -2432,7 +2437,7 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2444,14 +2449,14 @@ QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8840), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
@@ -2462,7 +2467,7 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2474,14 +2479,14 @@ QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
@@ -2492,7 +2497,7 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2504,14 +2509,14 @@ QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
@@ -2522,7 +2527,7 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2534,14 +2539,14 @@ QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
@@ -2552,7 +2557,7 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2564,14 +2569,14 @@ QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
@@ -2582,7 +2587,7 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2594,14 +2599,14 @@ QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
@@ -2612,7 +2617,7 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2624,14 +2629,14 @@ QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
@@ -2642,7 +2647,7 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2654,14 +2659,14 @@ QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 7);
-    c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
@@ -2672,7 +2677,7 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2684,14 +2689,14 @@ QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, t`. */
 QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 7);
-    c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, t.r, 0);
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
@@ -2702,7 +2707,7 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -2714,7 +2719,7 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
@@ -3825,40 +3830,56 @@ QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 24);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x1c08348) | (uint64_t)(qjv_reg(11).b), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | qjv_reg(11).b, 0, 3), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xd8f740) | (uint64_t)(qjv_reg(11).b), 3);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x20c08340) | (uint64_t)(qjv_reg(11).b), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x1c08348) | (uint64_t)(qjv_reg(11).b), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | qjv_reg(11).b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xd8f740) | (uint64_t)(qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x20c08340) | (uint64_t)(qjv_reg(11).b), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
 }
 
 /* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 24);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x7fc0c748) | (uint64_t)(qjv_reg(11).b), 7);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x3ff08348) | (uint64_t)(qjv_reg(11).b), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    if (qjv_has(c, 1)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bd0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x7fc0c748) | (uint64_t)(qjv_reg(11).b), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x3ff08348) | (uint64_t)(qjv_reg(11).b), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x20e8ba0f48) | qjv_spread(qjv_reg(11).b, 0, 3), 5);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    if (qjv_has(c, 2)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x20e8ba0f48) | qjv_spread(qjv_reg(11).b, 0, 3), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 20);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0x40c0c748) | (uint64_t)(qjv_reg(11).b), 7);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    if (qjv_has(c, 2)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bc0f48) | qjv_spread(qjv_reg(11).r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x7850f), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x40c0c748) | (uint64_t)(qjv_reg(11).b), 7);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+    }
 }
 
 /* Square root. Type `f`. Operands `d, s`. */
@@ -4107,6 +4128,406 @@ QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) 
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(2).b, 0, 1), 2);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5840) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04c0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0420f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 9);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f3) | qjv_spread(d.r | t.b, 1, 4), 5);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f3) | qjv_spread(d.r | t.b, 1, 4), 5);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 9);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f2) | qjv_spread(d.r | t.b, 1, 4), 5);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f2) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05d0f40f2) | qjv_spread(d.r | t.b, 1, 4), 5);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04f0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 10);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(t.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | t.b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    } else if (d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(qjv_reg(11).r | d.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0470f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 9);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f3) | qjv_spread(d.r | t.b, 1, 4), 5);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f3) | qjv_spread(d.r | t.b, 1, 4), 5);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
+QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 9);
+    if (d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f2) | qjv_spread(d.r | t.b, 1, 4), 5);
+    } else if (d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f2) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc05f0f40f2) | qjv_spread(d.r | t.b, 1, 4), 5);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 23);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
@@ -4698,7 +5119,7 @@ QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
@@ -4709,7 +5130,7 @@ QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4721,14 +5142,14 @@ QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
@@ -4739,7 +5160,7 @@ QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4751,14 +5172,14 @@ QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
@@ -4769,7 +5190,7 @@ QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4781,14 +5202,14 @@ QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
@@ -4799,7 +5220,7 @@ QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4811,14 +5232,14 @@ QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b40), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
@@ -4829,7 +5250,7 @@ QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4841,14 +5262,14 @@ QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
@@ -4859,7 +5280,7 @@ QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4871,14 +5292,14 @@ QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
@@ -4889,7 +5310,7 @@ QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4901,14 +5322,14 @@ QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8b48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
@@ -4919,7 +5340,7 @@ QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4931,14 +5352,14 @@ QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 6);
-    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
@@ -4949,7 +5370,7 @@ QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4961,14 +5382,14 @@ QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x894066), 1, 3, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
@@ -4979,7 +5400,7 @@ QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -4991,14 +5412,14 @@ QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
@@ -5009,7 +5430,7 @@ QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -5021,14 +5442,14 @@ QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8940), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
@@ -5039,7 +5460,7 @@ QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -5051,14 +5472,14 @@ QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
@@ -5069,7 +5490,7 @@ QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -5081,14 +5502,14 @@ QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
     }
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 5);
-    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 0);
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
@@ -5099,7 +5520,7 @@ QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, qjv_reg(11).r, 0);
     }
 }
 
@@ -5111,7 +5532,29 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
         c->ip = qjv_stack_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, i);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+        c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
+    }
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, qjv_reg(4).b, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, qjv_reg(4).b, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
     }
 }
 
@@ -5215,6 +5658,16 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
+QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
+    qjv_space(c, 20);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x58d48) | (uint64_t)(qjv_reg(11).r), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xd), 4);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, qjv_reg(11).r, qjv_reg(11).b, s.r, 0);
+    c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, qjv_reg(11).r, qjv_reg(11).b, s.r, 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe0ff40) | (uint64_t)(qjv_reg(11).b), 3);
+}
+
 /* What is at base plus offset will soon be used. Operands `s, i`. */
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
     int64_t i = value;
@@ -5264,7 +5717,7 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(4).b), 3);
         } else {
-            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r);
+            c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
         }
     }
 }
@@ -5272,23 +5725,17 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
-QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
@@ -5296,9 +5743,13 @@ QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
@@ -5308,7 +5759,7 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -5332,14 +5783,24 @@ QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
-QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
+    qjv_portable_popcountu_aside(&copy, d, s);
     *c = copy;
 }
 
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 5);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b80f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    } else {
+        qjv_portable_popcountu(c, d, s);
+    }
+}
+
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
@@ -5363,362 +5824,24 @@ QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
     }
 }
 
+QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_asm copy = *c;
+    qjv_portable_popcountul_aside(&copy, d, s);
+    *c = copy;
+}
+
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
-    qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blei(c, t, s, label_l);
-        qjv_movi(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
+    qjv_space(c, 5);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b80f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
     } else {
-        v_label label_l = qjv_label(c);
-        qjv_movi(c, d, s);
-        qjv_blei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
+        qjv_portable_popcountul(c, d, s);
     }
-    }
-}
-
-QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_mini_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bleu(c, t, s, label_l);
-        qjv_movu(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bleu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movu(c, d, s);
-        qjv_bleu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minu_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blel(c, t, s, label_l);
-        qjv_movl(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movl(c, d, s);
-        qjv_blel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minl_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bleul(c, t, s, label_l);
-        qjv_movul(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bleul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movul(c, d, s);
-        qjv_bleul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_blef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_minf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bled(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_mind_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgei(c, t, s, label_l);
-        qjv_movi(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movi(c, d, s);
-        qjv_bgei(c, s, t, label_l);
-        qjv_movi(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxi_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeu(c, t, s, label_l);
-        qjv_movu(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movu(c, d, s);
-        qjv_bgeu(c, s, t, label_l);
-        qjv_movu(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxu_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgel(c, t, s, label_l);
-        qjv_movl(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movl(c, d, s);
-        qjv_bgel(c, s, t, label_l);
-        qjv_movl(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxl_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeul(c, t, s, label_l);
-        qjv_movul(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgeul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movul(c, d, s);
-        qjv_bgeul(c, s, t, label_l);
-        qjv_movul(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxul_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, t, s, label_l);
-        qjv_movf(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movf(c, d, s);
-        qjv_bgef(c, s, t, label_l);
-        qjv_movf(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxf_aside(&copy, d, s, t);
-    *c = copy;
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    {
-    if (d.b == t.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, t, s, label_l);
-        qjv_movd(c, d, s);
-        qjv_bind(c, label_l);
-    } else if (d.b == s.b) {
-        v_label label_l = qjv_label(c);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    } else {
-        v_label label_l = qjv_label(c);
-        qjv_movd(c, d, s);
-        qjv_bged(c, s, t, label_l);
-        qjv_movd(c, d, t);
-        qjv_bind(c, label_l);
-    }
-    }
-}
-
-QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
-    qjv_asm copy = *c;
-    qjv_maxd_aside(&copy, d, s, t);
-    *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5743,14 +5866,31 @@ QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_portable_crc32cuc_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 12);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32cuc(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5775,14 +5915,31 @@ QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_portable_crc32cus_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 13);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | t.b, 2, 6), 7);
+    } else if (qjv_has(c, 4) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | t.b, 2, 6), 7);
+    } else {
+        qjv_portable_crc32cus(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5806,14 +5963,31 @@ QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_portable_crc32cu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 12);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32cu(c, d, s, t);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
@@ -5830,10 +6004,27 @@ QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_portable_crc32cul_aside(&copy, d, s, t);
     *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 12);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | t.b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32cul(c, d, s, t);
+    }
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
@@ -5973,7 +6164,7 @@ QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -5982,14 +6173,25 @@ QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldu_aside(&copy, d, s, t);
+    qjv_portable_bldu_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Load in the other byte order. Type `u`. Operands `d, s, t`. */
+QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (qjv_has(c, 3)) {
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, qjv_reg(11).r, s.b, t.r, 0);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, qjv_reg(11).b, 0);
+    } else {
+        qjv_portable_bldu(c, d, s, t);
+    }
+}
+
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6000,14 +6202,25 @@ QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldui_aside(&copy, d, s, value);
+    qjv_portable_bldui_aside(&copy, d, s, value);
     *c = copy;
 }
 
+/* Load in the other byte order. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, s.b, i);
+    } else {
+        qjv_portable_bldui(c, d, s, value);
+    }
+}
+
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldul(c, d, s, t);
@@ -6016,14 +6229,25 @@ QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_INLINE void qjv_portable_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldul_aside(&copy, d, s, t);
+    qjv_portable_bldul_aside(&copy, d, s, t);
     *c = copy;
 }
 
+/* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
+QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_space(c, 15);
+    if (qjv_has(c, 3)) {
+        c->ip = qjv_index(c->ip, UINT64_C(0x8d48), 0, 2, qjv_reg(11).r, s.b, t.r, 0);
+        c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, qjv_reg(11).b, 0);
+    } else {
+        qjv_portable_bldul(c, d, s, t);
+    }
+}
+
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6034,10 +6258,21 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_blduli_aside(&copy, d, s, value);
+    qjv_portable_blduli_aside(&copy, d, s, value);
     *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, s.b, i);
+    } else {
+        qjv_portable_blduli(c, d, s, value);
+    }
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
@@ -6496,21 +6731,33 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
 #define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
 #define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minii(d, s, value) qjv_minii(&v_self, d, s, value)
 #define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minui(d, s, value) qjv_minui(&v_self, d, s, value)
 #define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minli(d, s, value) qjv_minli(&v_self, d, s, value)
 #define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minuli(d, s, value) qjv_minuli(&v_self, d, s, value)
 #define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
 #define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
 #define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxii(d, s, value) qjv_maxii(&v_self, d, s, value)
 #define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxui(d, s, value) qjv_maxui(&v_self, d, s, value)
 #define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxli(d, s, value) qjv_maxli(&v_self, d, s, value)
 #define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxuli(d, s, value) qjv_maxuli(&v_self, d, s, value)
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cuci(d, s, value) qjv_crc32cuci(&v_self, d, s, value)
 #define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cusi(d, s, value) qjv_crc32cusi(&v_self, d, s, value)
 #define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cui(d, s, value) qjv_crc32cui(&v_self, d, s, value)
 #define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_crc32culi(d, s, value) qjv_crc32culi(&v_self, d, s, value)
 #define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
 #define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
 #define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
@@ -6539,12 +6786,12 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_subouli(d, s, value, label) qjv_subouli(&v_self, d, s, value, label)
 #define v_muloi(d, s, t, label) qjv_muloi(&v_self, d, s, t, label)
 #define v_muloii(d, s, value, label) qjv_muloii(&v_self, d, s, value, label)
-#define v_mulou(d, s, t, b) qjv_mulou(&v_self, d, s, t, b)
-#define v_muloui(d, s, value, b) qjv_muloui(&v_self, d, s, value, b)
+#define v_mulou(d, s, t, label) qjv_mulou(&v_self, d, s, t, label)
+#define v_muloui(d, s, value, label) qjv_muloui(&v_self, d, s, value, label)
 #define v_mulol(d, s, t, label) qjv_mulol(&v_self, d, s, t, label)
 #define v_muloli(d, s, value, label) qjv_muloli(&v_self, d, s, value, label)
-#define v_muloul(d, s, t, b) qjv_muloul(&v_self, d, s, t, b)
-#define v_mulouli(d, s, value, b) qjv_mulouli(&v_self, d, s, value, b)
+#define v_muloul(d, s, t, label) qjv_muloul(&v_self, d, s, t, label)
+#define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
 #define v_uldus_local(d, local) qjv_uldus_local(&v_self, d, local)
@@ -6591,8 +6838,10 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
 #define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
 #define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldu_local(d, local) qjv_bldu_local(&v_self, d, local)
 #define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
 #define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bldul_local(d, local) qjv_bldul_local(&v_self, d, local)
 #define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
 #define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
 #define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
@@ -6604,6 +6853,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 
 #endif

@@ -1,0 +1,112 @@
+//! What the processor at hand has besides what every processor of its machine has. Asks the processor itself, so it
+//! works without `std`; knows no instruction: rows of `machines/ext/*.spec` say what they need.
+
+use core::ops::BitOr;
+
+/// A set of features; the bits are those of one machine, whose module names them: [`x86_64::POPCNT`](crate::x86_64).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Features(u64);
+
+impl Features {
+    /// Nothing but what every processor of the machine has.
+    pub const NONE: Features = Features(0);
+
+    /// The feature with this bit.
+    pub(crate) const fn bit(bit: u32) -> Features {
+        Features(1 << bit)
+    }
+
+    /// The features of the first so many bits.
+    pub(crate) const fn first(count: u32) -> Features {
+        Features((1 << count) - 1)
+    }
+
+    /// The set as the C header knows it.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether all of `others` are in the set.
+    #[inline(always)]
+    pub const fn contains(self, others: Features) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// What is in this set and not in the other.
+    #[must_use]
+    pub const fn without(self, others: Features) -> Features {
+        Features(self.0 & !others.0)
+    }
+
+    /// What the processor that runs this program has, and its operating system lets programs use.
+    pub fn detect() -> Features {
+        detect::features()
+    }
+
+    #[allow(dead_code, reason = "not every machine can be asked")]
+    fn when(self, present: bool) -> Features {
+        if present { self } else { Features::NONE }
+    }
+}
+
+impl BitOr for Features {
+    type Output = Features;
+
+    fn bitor(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod detect {
+    use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
+
+    use super::Features;
+    use crate::x86_64::{BMI1, LZCNT, MOVBE, POPCNT, SSE42};
+
+    /// A leaf of CPUID; empty if the processor has no such leaf.
+    fn leaf(number: u32) -> CpuidResult {
+        let last = __cpuid(number & 0x8000_0000).eax;
+        if number <= last { __cpuid_count(number, 0) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
+    }
+
+    pub(super) fn features() -> Features {
+        let bit = |word: u32, number: u32| word >> number & 1 == 1;
+        let (one, seven, extended) = (leaf(1), leaf(7), leaf(0x8000_0001));
+        POPCNT.when(bit(one.ecx, 23))
+            | LZCNT.when(bit(extended.ecx, 5))
+            | BMI1.when(bit(seven.ebx, 3))
+            | MOVBE.when(bit(one.ecx, 22))
+            | SSE42.when(bit(one.ecx, 20))
+    }
+}
+
+// Linux answers for the identification registers, which are the kernel's; without an operating system they can be read.
+#[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "none")))]
+mod detect {
+    use core::arch::asm;
+
+    use super::Features;
+    use crate::aarch64::{CRC, LSE};
+
+    pub(super) fn features() -> Features {
+        let isar0: u64;
+        // SAFETY: reading the register has no effect; it may be read here, see above.
+        unsafe { asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) isar0, options(pure, nomem, nostack, preserves_flags)) };
+        let field = |low: u32| isar0 >> low & 15;
+        CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2)
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", any(target_os = "linux", target_os = "none")))))]
+mod detect {
+    use super::Features;
+
+    /// What the program was compiled for, it runs on.
+    pub(super) fn features() -> Features {
+        #[cfg(target_arch = "riscv64")]
+        return crate::riscv64::ZBB.when(cfg!(target_feature = "zbb"));
+        #[cfg(not(target_arch = "riscv64"))]
+        return Features::NONE;
+    }
+}
