@@ -8,12 +8,14 @@
 //!        +---- polling <----------+ nothing can be done: it waits, in order of arrival
 //! ```
 //!
-//! A turn also ends at a `yield` and after 64 operations. Channels of the world and times are asked for when an
+//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` whose guard has just opened: who could meet
+//! it goes to the end of the list, behind it. Channels of the world and times are asked for when an
 //! instance would wait on one, when the ready list is empty, and every 64 turns.
 
-use crate::code::{BranchCode, OperationCode, WaitCode};
-use crate::ir::{AltOrder, Policy, Program};
+use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::ir::{AltOrder, Direction, Policy, Program};
 use crate::report::Outcome;
+use crate::rest::direction;
 use crate::step::Checks;
 use crate::step::{Control, Effect, Machine, Outside, Scene, State, Step, TooLarge, channel_of};
 use crate::world::World;
@@ -35,6 +37,8 @@ pub struct Interpreter<'p> {
 struct Schedule {
     ready: VecDeque<u32>,
     queued: Vec<bool>,
+    /// Per instance: whether a guard of its has opened while it waits, and it has not looked since. It is on the list.
+    reopened: Vec<bool>,
     /// The instance whose turn it is, and how many operations it has done.
     turn: Option<(u32, u32)>,
     /// Per instance: whether it is in the queues below.
@@ -58,6 +62,8 @@ enum Found {
     Own(Step),
     /// First another instance has to take this step: an earlier branch of its `pri alt` can commit outside.
     Partner(Step),
+    /// It has to let others look first: one of them may be what a `pri alt` it could meet likes better.
+    Later,
 }
 
 impl<'p> Interpreter<'p> {
@@ -73,6 +79,7 @@ impl<'p> Interpreter<'p> {
         let schedule = Schedule {
             ready: (0..count).collect(),
             queued: vec![true; count as usize],
+            reopened: vec![false; count as usize],
             turn: None,
             waiting: vec![false; count as usize],
             watching: VecDeque::new(),
@@ -141,6 +148,7 @@ impl Schedule {
                     }
                 };
                 self.queued[instance as usize] = false;
+                self.reopened[instance as usize] = false;
                 self.turns += 1;
                 self.turn = Some((instance, 0));
             }
@@ -177,6 +185,7 @@ impl Schedule {
                 while let Some(instance) = scene.work.reopened.pop_front() {
                     if is_waiting(scene, instance) {
                         self.append(instance);
+                        self.reopened[instance as usize] = true;
                     }
                 }
                 true
@@ -216,6 +225,11 @@ impl Schedule {
             match self.find(instance, scene) {
                 Found::Nothing => {
                     self.wait(instance, scene);
+                    self.turn = None;
+                }
+                Found::Later => {
+                    self.wait(instance, scene);
+                    self.append(instance);
                     self.turn = None;
                 }
                 Found::Own(step) => {
@@ -312,6 +326,9 @@ impl Schedule {
                     if !scene.can_meet(from, to) {
                         continue;
                     }
+                    if self.must_look_first(scene, partner, partner_branch) {
+                        return Found::Later;
+                    }
                     if let Some(earlier) = earlier_outside(scene, partner, partner_branch) {
                         return Found::Partner(earlier);
                     }
@@ -325,6 +342,36 @@ impl Schedule {
             }
         }
         if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
+    }
+
+    /// Whether a branch of a waiting `pri alt` cannot be taken yet, as a guard that has opened may let an earlier one
+    /// go: a guard of its own, or of an instance that waits at the other end. Whoever's guard it is looks next.
+    fn must_look_first(&self, scene: &Scene<'_>, instance: u32, branch: u32) -> bool {
+        if branch == 0 || !scene.code.retries() {
+            return false;
+        }
+        let wait = scene.wait(instance).expect("queues hold who waits");
+        let earlier = match wait.order {
+            AltOrder::Fair => return false,
+            AltOrder::Priority => &wait.branches[..branch as usize],
+        };
+        earlier.iter().any(|earlier| {
+            let Some(channel) = channel_of(earlier).filter(|channel| scene.is_internal(*channel)) else { return false };
+            let partners = match direction(earlier) {
+                Direction::In => &self.writers,
+                Direction::Out => &self.readers,
+            };
+            self.reopened[instance as usize] && asks_free(earlier)
+                || partners[channel.0 as usize].iter().any(|partner| {
+                    let wait = scene.wait(*partner).expect("queues hold who waits");
+                    let meets = |branch: &BranchCode| {
+                        asks_free(branch)
+                            && channel_of(branch) == Some(channel)
+                            && direction(branch) != direction(earlier)
+                    };
+                    *partner != instance && self.reopened[*partner as usize] && wait.branches.iter().any(meets)
+                })
+        })
     }
 
     /// Puts an instance among those that wait.
@@ -363,6 +410,7 @@ impl Schedule {
             let next = if branch + 1 == wait.branches.len() as u32 { 0 } else { branch + 1 };
             self.first[instance as usize][number as usize] = next;
         }
+        self.reopened[instance as usize] = false;
         if !std::mem::replace(&mut self.waiting[instance as usize], false) {
             return;
         }
@@ -382,7 +430,7 @@ impl Schedule {
             let Some(wait) = scene.wait(instance) else { continue };
             let order = self.search_order(scene, instance, wait);
             let found = order.into_iter().find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch));
-            if let Some(branch) = found {
+            if let Some(branch) = found.filter(|branch| !self.must_look_first(scene, instance, *branch)) {
                 let step = scene.outside_step(instance, branch);
                 if !self.take(step, scene, &mut 0) {
                     return;
@@ -417,6 +465,14 @@ fn earlier_outside(scene: &mut Scene<'_>, instance: u32, branch: u32) -> Option<
         .into_iter()
         .find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch))
         .map(|branch| scene.outside_step(instance, branch))
+}
+
+/// Whether its guard asks for free objects, so that it may open while its instance waits.
+fn asks_free(branch: &BranchCode) -> bool {
+    match branch.guard {
+        GuardCode::Region(_) => true,
+        GuardCode::Open | GuardCode::Register(_) => false,
+    }
 }
 
 fn is_waiting(scene: &Scene<'_>, instance: u32) -> bool {

@@ -167,7 +167,7 @@ impl Scene<'_> {
     }
 }
 
-fn direction(branch: &BranchCode) -> Direction {
+pub(crate) fn direction(branch: &BranchCode) -> Direction {
     match &branch.operation {
         OperationCode::In { .. } | OperationCode::After { .. } => Direction::In,
         OperationCode::Out { .. } => Direction::Out,

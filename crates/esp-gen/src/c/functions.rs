@@ -65,6 +65,7 @@ impl<'p, 'a> Functions<'p, 'a> {
                     self.branch(End { process, wait, branch });
                 }
                 self.first(process, wait);
+                self.held(process, wait);
             }
         }
         for channel in 0..self.plan.channels.len() {

@@ -305,7 +305,11 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
     put!(text, "    uint8_t status, polling;\n    bool freed;");
     put!(text, "    uint8_t mark[{}];", plan.instances.max(1));
     if plan.retries() {
-        put!(text, "    bool queued[{}];", plan.instances.max(1));
+        put!(
+            text,
+            "    uint8_t queued[{}]; /* on the ready list: 1; 2 as a guard has opened */",
+            plan.instances.max(1)
+        );
     }
     if plan.polls() {
         let bits = bits(plan.instances);

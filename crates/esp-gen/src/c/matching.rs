@@ -406,10 +406,10 @@ pub(crate) fn readers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
         })
 }
 
-/// Whether a condition that matches may be tried in vain, as a `pri alt` at one of these ends takes an earlier branch,
-/// and changes counts, which a search undoes.
+/// Whether a condition that matches may be tried in vain, as a `pri alt` at one of these ends takes, or looks for, an
+/// earlier branch, and changes counts, which a search undoes.
 fn tries_in_vain(plan: &Plan<'_>, channel: usize, ends: &[End]) -> bool {
-    ends.iter().any(|end| plan.is_outranked(*end))
+    ends.iter().any(|end| plan.is_outranked(*end) || plan.is_held(*end))
         && plan.channels[channel].readers.iter().any(|reader| condition_takes_objects(plan, *reader))
 }
 
@@ -529,7 +529,7 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, end: End) {
     if wait.polled {
         line!(code, "waiting_remove(t, {own});");
     }
-    if wait.retries {
+    if wait.is_retried() {
         line!(code, "t->pc[{own}] = 0;");
     }
 }

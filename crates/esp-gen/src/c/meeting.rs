@@ -8,9 +8,9 @@ use super::matching::{
     Source, condition_takes_objects, dead_message, leave, open_condition, payload_takes_objects, processes,
     readers_are_searched, readers_in_place, ready_message, writers_in_place,
 };
-use super::outside::first_call;
 use super::pattern::{Counting, binds, conditions, keep, parts};
 use super::plan::{End, Plan};
+use super::priority::give_way;
 use super::process::{enter, push, reopen, resume_pc, trace};
 use crate::layout::{View, has_boxes};
 use quaject_esp_ir::ir::*;
@@ -53,60 +53,6 @@ fn meet(code: &mut Code<'_, '_>, channel: usize, sender: &str, sender_pc: Option
             code.line(&bind("later"));
         }
     }
-}
-
-/// Before a meeting with a waiting `pri alt`: if one of its earlier branches can commit outside, it takes that one,
-/// queues to go on, and the search begins anew. `partner` is the C text of its number, `branch` of the one it is met
-/// by.
-fn give_way(code: &mut Code<'_, '_>, asker: End, partners: &[End], partner: &str, branch: &str) {
-    let plan = code.plan;
-    let mut waits: Vec<End> = Vec::new();
-    for end in partners.iter().filter(|end| plan.is_outranked(**end)) {
-        if !waits.iter().any(|known| (known.process, known.wait) == (end.process, end.wait)) {
-            waits.push(*end);
-        }
-    }
-    if waits.is_empty() {
-        return;
-    }
-    let details = &plan.processes[asker.process].waits[asker.wait];
-    code.open("{");
-    match partners {
-        [end] => line!(code, "const uint32_t e_ = {};", first_call(plan, *end, partner, branch)),
-        _ => {
-            code.line("uint32_t e_ = 0;");
-            code.open(&format!("switch (t->pc[{partner}]) {{"));
-            for end in waits {
-                line!(code, "case {}:", plan.processes[end.process].waits[end.wait].pc);
-                code.indent += 1;
-                line!(code, "e_ = {};", first_call(plan, end, partner, branch));
-                code.line("break;");
-                code.indent -= 1;
-            }
-            code.line("default:");
-            code.line("    break;");
-            code.close("}");
-        }
-    }
-    code.open("if (e_) {");
-    code.open("if (ESP_UNLIKELY(e_ > 1 && e_ != ESP_SENT)) {");
-    code.line("where = e_;");
-    line!(code, "t->instance = {partner};");
-    code.line("goto faulted;");
-    code.close("}");
-    reopen(code);
-    push(code, partner);
-    if let Some(pc) = details.resume_pc {
-        code.open("if (e_ == ESP_SENT && ++put_ == out->head.limit) {");
-        line!(code, "t->asker = {} + 1;", plan.own_id(asker.process));
-        line!(code, "t->asker_pc = {pc};");
-        code.line("t->asker_left = left;");
-        code.line("goto again;");
-        code.close("}");
-    }
-    line!(code, "goto {}_try;", plan.wait_name(asker.process, asker.wait));
-    code.close("}");
-    code.close("}");
 }
 
 /// An `in` meets a waiting writer.

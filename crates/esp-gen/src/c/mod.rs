@@ -28,6 +28,7 @@ pub(crate) mod names;
 mod outside;
 mod pattern;
 mod plan;
+mod priority;
 mod process;
 mod report;
 mod rest;

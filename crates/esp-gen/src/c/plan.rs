@@ -30,6 +30,8 @@ pub(crate) struct WaitPlan {
     pub(crate) masked: bool,
     /// Whether a guard asks for free objects, so that it is evaluated again when their number changes.
     pub(crate) retries: bool,
+    /// Whether it may meet a `pri alt` that has to look first: it queues behind that and is tried again.
+    pub(crate) defers: bool,
     /// Whether its place in the queues of waiting instances matters.
     pub(crate) stamped: bool,
     /// Where its search begins anew if it had to leave the step in the midst of it: a `pri alt` it met sent a message
@@ -40,7 +42,12 @@ pub(crate) struct WaitPlan {
 impl WaitPlan {
     /// Whether the values of its messages are put beside the frame before the search, which may begin anew.
     pub(crate) fn parks_first(&self) -> bool {
-        self.polled || self.retries || self.resume_pc.is_some()
+        self.polled || self.is_retried() || self.resume_pc.is_some()
+    }
+
+    /// Whether an instance that waits here may be on the ready list, to look for partners again.
+    pub(crate) fn is_retried(&self) -> bool {
+        self.retries || self.defers
     }
 }
 
@@ -112,6 +119,14 @@ fn branch_channel(branch: &Branch) -> Option<(ChannelId, Direction)> {
     }
 }
 
+/// Whether a branch's guard asks for free objects, so that it may open while its instance waits.
+pub(crate) fn asks_free(branch: &Branch) -> bool {
+    match branch.guard {
+        Guard::Region(_) => true,
+        Guard::Open | Guard::Value(_) => false,
+    }
+}
+
 impl<'a> Plan<'a> {
     pub(crate) fn new(program: &'a Program, options: &'a Options) -> Plan<'a> {
         let mut names = Names::new();
@@ -162,6 +177,7 @@ impl<'a> Plan<'a> {
             world_types,
         };
         plan.find_ends();
+        plan.find_deferring();
         plan.find_resumed(pc);
         plan
     }
@@ -204,6 +220,37 @@ impl<'a> Plan<'a> {
         }
     }
 
+    fn find_deferring(&mut self) {
+        for process in 0..self.processes.len() {
+            for wait in 0..self.processes[process].waits.len() {
+                let defers = self.partners(process, wait).any(|end| self.is_held(end));
+                self.processes[process].waits[wait].defers = defers;
+            }
+        }
+    }
+
+    /// The ends that a wait may meet.
+    fn partners(&self, process: usize, wait: usize) -> impl Iterator<Item = End> {
+        let branches = self.wait(process, wait).branches.iter();
+        branches.flat_map(|branch| self.opposite(branch)).copied()
+    }
+
+    /// Whether a branch waits for another instance, not for the world or the clock.
+    pub(crate) fn is_internal(&self, branch: &Branch) -> bool {
+        branch_channel(branch)
+            .is_some_and(|(channel, _)| self.program.channels[channel.0 as usize].boundary == Boundary::Internal)
+    }
+
+    /// The ends that a branch may meet; none of one that looks outside.
+    pub(crate) fn opposite(&self, branch: &Branch) -> &[End] {
+        match branch_channel(branch) {
+            Some(_) if !self.is_internal(branch) => &[],
+            Some((channel, Direction::In)) => &self.channels[channel.0 as usize].writers,
+            Some((channel, Direction::Out)) => &self.channels[channel.0 as usize].readers,
+            None => &[],
+        }
+    }
+
     /// Gives waits that may meet a `pri alt` which sends to the world instead a program counter to come back to.
     fn find_resumed(&mut self, mut pc: u32) {
         if !self.sans_io() {
@@ -211,18 +258,7 @@ impl<'a> Plan<'a> {
         }
         for process in 0..self.processes.len() {
             for wait in 0..self.processes[process].waits.len() {
-                let meets = self.wait(process, wait).branches.iter().any(|branch| {
-                    branch_channel(branch).is_some_and(|(channel, direction)| {
-                        let plan = &self.channels[channel.0 as usize];
-                        let partners = match direction {
-                            Direction::In => &plan.writers,
-                            Direction::Out => &plan.readers,
-                        };
-                        self.program.channels[channel.0 as usize].boundary == Boundary::Internal
-                            && partners.iter().any(|end| self.is_outranked(*end))
-                    })
-                });
-                if meets {
+                if self.partners(process, wait).any(|end| self.is_outranked(end)) {
                     self.processes[process].waits[wait].resume_pc = Some(pc);
                     pc += 1;
                 }
@@ -233,12 +269,22 @@ impl<'a> Plan<'a> {
     /// Whether a branch of a `pri alt` stands after one on the world or the clock, which comes first if it can commit.
     pub(crate) fn is_outranked(&self, end: End) -> bool {
         let wait = self.wait(end.process, end.wait);
-        let is_outside = |branch: &Branch| match branch_channel(branch) {
-            Some((channel, _)) => self.program.channels[channel.0 as usize].boundary != Boundary::Internal,
-            None => true,
+        match wait.order {
+            AltOrder::Priority => wait.branches[..end.branch].iter().any(|branch| !self.is_internal(branch)),
+            AltOrder::Fair => false,
+        }
+    }
+
+    /// Whether a branch of a `pri alt` stands after one inside that may become possible while it waits, as a guard at
+    /// either end of that asks for free objects.
+    pub(crate) fn is_held(&self, end: End) -> bool {
+        let wait = self.wait(end.process, end.wait);
+        let opens = |branch: &Branch| {
+            self.is_internal(branch)
+                && (asks_free(branch) || self.opposite(branch).iter().any(|partner| asks_free(self.branch(*partner))))
         };
         match wait.order {
-            AltOrder::Priority => wait.branches[..end.branch].iter().any(is_outside),
+            AltOrder::Priority => wait.branches[..end.branch].iter().any(opens),
             AltOrder::Fair => false,
         }
     }
@@ -437,7 +483,6 @@ fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32
                     Some((channel, _)) => program.channels[channel.0 as usize].boundary != Boundary::Internal,
                     None => true,
                 };
-                let asks_free = |branch: &Branch| matches!(branch.guard, Guard::Region(_));
                 let masked = wait.branches.iter().any(|branch| branch.guard != Guard::Open);
                 if masked {
                     mask_words = mask_words.max(wait.branches.len().div_ceil(32));
@@ -452,6 +497,7 @@ fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32
                     rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,
                     masked,
                     retries: wait.branches.iter().any(asks_free),
+                    defers: false,
                     stamped: false,
                     resume_pc: None,
                 });

@@ -6,6 +6,7 @@
 //!   P_w4:            arrive: guards, deadlines
 //!   P_w4_try:        look for a partner; polled waits come back here
 //!   (wait)           remember pc and queue, dispatch the next instance
+//!   P_w4_later:      a `pri alt` it could meet has to look first: queue behind that, to try again
 //!   P_w4_b0_bind:    a message is in c_m: keep its parts, go on          (the receiver continues)
 //!   P_w4_b0_later:   keep its parts beside the frame, join the ready list
 //!   P_w4_b0_go:      dispatched again: fetch them, go on
@@ -19,6 +20,7 @@ use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
 use super::outside::{Taker, elapse, receive_from_world, send_to_world};
 use super::plan::{End, Plan, has_regions};
+use super::priority::held_call;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -97,7 +99,7 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
 pub(crate) fn push(code: &mut Code<'_, '_>, instance: &str) {
     if code.plan.retries() {
         line!(code, "if (!t->queued[{instance}]) t->ready[tail++ & READY_MASK] = {instance};");
-        line!(code, "t->queued[{instance}] = true;");
+        line!(code, "t->queued[{instance}] = 1;");
     } else {
         let entry = if code.plan.is_direct() { format!("t->pc[{instance}]") } else { instance.to_string() };
         line!(code, "t->ready[tail++ & READY_MASK] = {entry};");
@@ -202,6 +204,9 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
     code.line(";");
     search(code, process, wait);
     if let Some(otherwise) = data.otherwise {
+        if details.defers && details.polled {
+            code.line("if (polling) goto poll_next;");
+        }
         trace(code, "'e'", &plan.own_id(process), "0", "0", "0");
         let pc = details.pc + 1 + data.branches.len() as u32;
         go_on(code, process, otherwise, pc);
@@ -209,27 +214,42 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
         if details.polled {
             code.line("if (polling) goto poll_next;");
         }
-        if details.retries {
+        if details.is_retried() {
             line!(code, "if (t->pc[{}] == {}) goto dispatch;", plan.own_id(process), details.pc);
         } else if !details.parks_first() {
             ends.iter().for_each(|end| park_payload(code, *end));
         }
-        for (text, bit) in blocked_bits(plan, process, wait) {
-            line!(code, "{text} |= {bit};");
-        }
-        if details.stamped {
-            line!(code, "{frame}stamp = ++t->stamp;");
-        }
-        if details.polled {
-            line!(code, "waiting_append(t, {});", plan.own_id(process));
-        }
-        line!(code, "t->pc[{}] = {};", plan.own_id(process), details.pc);
+        park(code, process, wait);
+        code.line("goto dispatch;");
+    }
+    if details.defers {
+        line!(code, "{name}_later:");
+        code.open(&format!("if (t->pc[{}] != {}) {{", plan.own_id(process), details.pc));
+        park(code, process, wait);
+        code.close("}");
+        push(code, &plan.own_id(process));
         code.line("goto dispatch;");
     }
     code.unmark();
     for end in ends {
         continuations(code, end);
     }
+}
+
+/// An instance becomes one of those that wait.
+fn park(code: &mut Code<'_, '_>, process: usize, wait: usize) {
+    let plan = code.plan;
+    let details = &plan.processes[process].waits[wait];
+    for (text, bit) in blocked_bits(plan, process, wait) {
+        line!(code, "{text} |= {bit};");
+    }
+    if details.stamped {
+        line!(code, "{}stamp = ++t->stamp;", plan.frame(process));
+    }
+    if details.polled {
+        line!(code, "waiting_append(t, {});", plan.own_id(process));
+    }
+    line!(code, "t->pc[{}] = {};", plan.own_id(process), details.pc);
 }
 
 fn amount_text(code: &Code<'_, '_>, amount: Value) -> String {
@@ -365,6 +385,10 @@ fn try_branch(code: &mut Code<'_, '_>, end: End, timer: &mut usize) {
     };
     // What only the world can change is all there is to look at when it is polled.
     let mut tests: Vec<String> = (polled && internal).then(|| "!polling".to_string()).into_iter().collect();
+    if !internal && plan.is_held(end) {
+        let held = held_call(plan, end, &plan.own_id(end.process), &end.branch.to_string());
+        tests.push(format!("!(polling && {held})"));
+    }
     tests.extend(open_condition(plan, end).map(|open| format!("({open})")));
     let open = (!tests.is_empty()).then(|| tests.join(" && "));
     if let Some(open) = &open {
@@ -450,7 +474,7 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
             if let Some(otherwise) = data.otherwise {
                 case(wait.pc + 1 + data.branches.len() as u32, &otherwise.0.to_string());
             }
-            if wait.retries {
+            if wait.is_retried() {
                 case(wait.pc, &format!("w{}_try", wait.block.0));
             }
             if let Some(pc) = wait.resume_pc {

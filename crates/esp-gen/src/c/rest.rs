@@ -34,7 +34,7 @@ pub(crate) fn queues(plan: &Plan<'_>) -> String {
         return text;
     }
     put!(text, "\nstatic uint32_t unqueue({prefix}_t *t, uint32_t head, uint32_t tail, esp_pid instance)\n{{");
-    put!(text, "    uint32_t to = head;\n    t->queued[instance] = false;\n    for (; head != tail; head++) {{");
+    put!(text, "    uint32_t to = head;\n    t->queued[instance] = 0;\n    for (; head != tail; head++) {{");
     put!(text, "        const uint{bits}_t i = t->ready[head & READY_MASK];");
     put!(text, "        if (i != instance) t->ready[to++ & READY_MASK] = i;\n    }}\n    return to;\n}}");
     put!(text, "\nESP_INLINE bool is_waiting(const {prefix}_t *t, esp_pid instance)\n{{");
@@ -47,7 +47,8 @@ pub(crate) fn queues(plan: &Plan<'_>) -> String {
                 .map(move |(index, wait)| (process, index, wait))
         })
     };
-    let all: Vec<String> = waits().map(|(_, _, wait)| format!("t->pc[instance] == {}", wait.pc)).collect();
+    let all = plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.is_retried());
+    let all: Vec<String> = all.map(|wait| format!("t->pc[instance] == {}", wait.pc)).collect();
     put!(text, "    return {};\n}}", all.join(" || "));
     for (process, index, _) in waits() {
         for (branch, data) in plan.wait(process, index).branches.iter().enumerate() {
@@ -84,11 +85,9 @@ pub(crate) fn queues(plan: &Plan<'_>) -> String {
         put!(text, "            break;\n        }}");
     }
     put!(text, "        default:\n            break;\n        }}");
-    put!(text, "        if (opened && !t->queued[self]) {{\n            t->queued[self] = true;");
-    put!(
-        text,
-        "            t->ready[t->tail++ & READY_MASK] = (uint{bits}_t)self;\n        }}\n    }}\n    return 0;\n}}"
-    );
+    put!(text, "        if (opened) {{");
+    put!(text, "            if (!t->queued[self]) t->ready[t->tail++ & READY_MASK] = (uint{bits}_t)self;");
+    put!(text, "            t->queued[self] = 2;\n        }}\n    }}\n    return 0;\n}}");
     text
 }
 

@@ -252,7 +252,7 @@ fn init(plan: &Plan<'_>, text: &mut String) {
         }
     }
     if plan.retries() {
-        put!(text, "    for (i = 0; i < {}u; i++) t->queued[i] = true;", plan.instances);
+        put!(text, "    for (i = 0; i < {}u; i++) t->queued[i] = 1;", plan.instances);
     }
     if plan.polls() {
         let bits = super::header::bits(plan.instances);
@@ -330,7 +330,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.line("at = t->pc[self];");
     }
     if plan.retries() {
-        code.line("t->queued[self] = false;");
+        code.line("t->queued[self] = 0;");
     }
     line!(code, "left = {TURN_OPERATIONS};");
     code.line("enter:");

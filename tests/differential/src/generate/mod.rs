@@ -306,7 +306,7 @@ impl Script {
         if sender == receiver || self.rng.u32(0..4) == 0 {
             return self.external(sender);
         }
-        match self.rng.u32(0..14) {
+        match self.rng.u32(0..16) {
             0..=3 => self.plain(sender, receiver),
             4 | 5 => self.choice(sender, receiver),
             6 => self.union(sender, receiver),
@@ -315,6 +315,7 @@ impl Script {
             9 => self.ask(sender),
             10 => self.poll(sender, receiver),
             11 | 12 => self.urgent(sender, receiver),
+            13 | 14 => self.prefer(sender, receiver),
             _ => self.jobs(sender, receiver),
         }
     }
@@ -531,16 +532,118 @@ impl Script {
 
     /// A guard that asks for free objects, sometimes.
     fn free_guard(&mut self) -> String {
-        match self.shared.types.boxed.len() {
-            0 => String::new(),
-            count => {
-                let least = self.rng.u32(0..3);
-                match self.rng.u32(0..3) {
-                    0 => String::new(),
-                    _ => format!("when (free(b{}) >= {least}) ", self.rng.usize(0..count)),
-                }
-            }
+        self.free_condition().map(|condition| format!("when ({condition}) ")).unwrap_or_default()
+    }
+
+    fn free_condition(&mut self) -> Option<String> {
+        let count = self.shared.types.boxed.len();
+        if count == 0 || self.rng.u32(0..3) == 0 {
+            return None;
         }
+        Some(format!("free(b{}) >= {}", self.rng.usize(0..count), self.rng.u32(0..3)))
+    }
+
+    /// A `pri alt` of two partners, whose guards may open while it waits.
+    fn prefer(&mut self, owner: usize, partner: usize) {
+        let other = self.any_process();
+        if other == owner {
+            return self.plain(owner, partner);
+        }
+        self.outcome = Outcome::Open;
+        let sends = self.rng.bool();
+        let channels: Vec<(String, Vec<Ty>, usize)> = [partner, other]
+            .into_iter()
+            .map(|partner| {
+                let payload = self.payload();
+                let (sender, receiver) = if sends { (owner, partner) } else { (partner, owner) };
+                let (name, payload) = self.channel_of(sender, receiver, payload);
+                (name, payload, partner)
+            })
+            .collect();
+        let boxed = self.shared.types.boxed.len();
+        let held = (boxed > 0).then(|| self.rng.usize(0..boxed));
+        let flags = [self.processes[owner].fresh(), self.processes[owner].fresh()];
+        let before = self.processes[owner].scope.len();
+        let waits = self.processes[owner].fresh();
+        self.processes[owner].line(&format!("var {} = 0, {} = 0, {waits} = 0;", flags[0], flags[1]));
+        self.processes[owner].line(&format!("while ({} + {} < 2) {{ pri alt {{", flags[0], flags[1]));
+        self.processes[owner].level += 1;
+        for (flag, (name, payload, _)) in flags.iter().zip(&channels) {
+            let free = match held {
+                Some(id) if self.rng.u32(0..4) > 0 => self.nearly_all_free(id),
+                Some(_) | None => self.free_condition(),
+            };
+            let free = free.map(|condition| format!(" && {condition}")).unwrap_or_default();
+            let operation = if sends {
+                format!("out({name}{})", self.values(owner, payload))
+            } else {
+                format!("in({name}{})", self.patterns(owner, payload))
+            };
+            self.processes[owner].line(&format!("when ({flag} == 0{free}) {operation} {{ {flag} += 1;"));
+            self.compute_in(owner);
+            self.processes[owner].line("}");
+            self.processes[owner].scope.truncate(before);
+        }
+        if self.rng.u32(0..4) == 0 {
+            self.processes[owner].line(&format!("when ({waits} < 3) after (1 ms) {{ {waits} += 1; }}"));
+        }
+        self.processes[owner].line("} }");
+        self.processes[owner].level -= 1;
+        for (name, payload, partner) in channels {
+            if let Some(id) = held {
+                self.hold_object(partner, id);
+            }
+            self.meet_preference(partner, &name, &payload, sends);
+            self.compute(partner, 1);
+        }
+    }
+
+    fn nearly_all_free(&mut self, id: usize) -> Option<String> {
+        let capacity = self.shared.types.boxed[id].capacity;
+        Some(format!("free(b{id}) >= {}", capacity.saturating_sub(self.rng.u32(0..2))))
+    }
+
+    /// Has a process keep an object for a while, and then give it back, which opens guards.
+    fn hold_object(&mut self, process: usize, id: usize) {
+        if self.rng.u32(0..3) == 0 {
+            return;
+        }
+        let name = self.processes[process].fresh();
+        let value = self.value(process, &Ty::Boxed(id));
+        self.processes[process].line(&format!("var {name}: b{id} = {value};"));
+        for _ in 0..self.rng.u32(1..4) {
+            self.processes[process].line("yield;");
+        }
+        let end = match self.shared.memory {
+            Memory::Automatic => format!("if ({name} != {name}) exit(1);"),
+            Memory::Manual => format!("unlink({name});"),
+        };
+        self.processes[process].line(&end);
+    }
+
+    /// The other end of one branch of [`Self::prefer`].
+    fn meet_preference(&mut self, partner: usize, name: &str, payload: &[Ty], receives: bool) {
+        let before = self.processes[partner].scope.len();
+        let operation = if receives {
+            format!("in({name}{})", self.patterns(partner, payload))
+        } else {
+            format!("out({name}{})", self.values(partner, payload))
+        };
+        let line = match self.rng.u32(0..4) {
+            0 => format!("{operation};"),
+            1 if !receives => {
+                let (given, tries) = (self.processes[partner].fresh(), self.processes[partner].fresh());
+                format!(
+                    "var {given} = false, {tries} = 0; while (!{given} && {tries} < 9) {{ {tries} += 1; alt {{ \
+                     {operation} {{ {given} = true; }} else {{ yield; }} }} }}"
+                )
+            }
+            _ => {
+                self.processes[partner].scope.truncate(before);
+                format!("alt {{ {}{operation} {{ }} }}", self.free_guard())
+            }
+        };
+        self.processes[partner].line(&line);
     }
 
     /// A `pri alt` that looks at the world or the clock before its partner, which may come first.
