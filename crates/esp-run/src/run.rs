@@ -273,15 +273,19 @@ impl Place for Replayer<'_> {
 
 /// Who chooses the order of execution.
 enum Scheduler<'p> {
-    Reference(Interpreter<'p>),
-    Random(RandomScheduler<'p>),
+    Reference(Box<Interpreter<'p>>),
+    Random(Box<RandomScheduler<'p>>),
 }
 
 /// Runs the interpreter until the program ends or something ends it.
 fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, signals: &Signals) -> Ending {
     let scheduler = match settings.seed {
-        None => Interpreter::new(program, settings.checks).map(Scheduler::Reference),
-        Some(seed) => RandomScheduler::new(program, settings.checks, seed).map(Scheduler::Random),
+        None => {
+            Interpreter::new(program, settings.checks).map(|interpreter| Scheduler::Reference(Box::new(interpreter)))
+        }
+        Some(seed) => {
+            RandomScheduler::new(program, settings.checks, seed).map(|random| Scheduler::Random(Box::new(random)))
+        }
     };
     let mut scheduler = match scheduler {
         Ok(scheduler) => scheduler,

@@ -51,7 +51,22 @@ impl Code<'_, '_> {
             BinaryOp::Greater if highest(b) || lowest(a) => Some(false),
             BinaryOp::LessEqual if highest(b) || lowest(a) => Some(true),
             BinaryOp::GreaterEqual if lowest(b) || highest(a) => Some(true),
-            _ => None,
+            BinaryOp::Less
+            | BinaryOp::Greater
+            | BinaryOp::LessEqual
+            | BinaryOp::GreaterEqual
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Remainder
+            | BinaryOp::ShiftLeft
+            | BinaryOp::ShiftRight
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor => None,
         }
     }
 

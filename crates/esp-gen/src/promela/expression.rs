@@ -219,7 +219,9 @@ pub(super) fn binary(
             if checks == Checks::On && !known {
                 let least = match count {
                     Kind::Int(IntType::U8 | IntType::U16) => None,
-                    _ => Some(Expr::binary(b, ">=", &Expr::tight("0"))),
+                    Kind::Int(_) | Kind::Bool | Kind::Pid(_) | Kind::Reference(_) | Kind::Tag | Kind::Length(_) => {
+                        Some(Expr::binary(b, ">=", &Expr::tight("0")))
+                    }
                 };
                 demands.extend(demand(Expr::and(least, Expr::binary(b, "<", &bits)), Fault::Overflow));
             }

@@ -207,7 +207,14 @@ fn failed(lines: &[Line], last: usize, said: &str) -> Option<(Fault, Location)> 
     let condition = bare(condition.split(" (at depth").next()?);
     let mut faults = lines.get(last..)?.iter().filter_map(|line| match line.mark {
         Mark::Fault(fault) => Some((line, fault)),
-        _ => None,
+        Mark::None
+        | Mark::Local
+        | Mark::Yield
+        | Mark::Meet { .. }
+        | Mark::FromWorld { .. }
+        | Mark::ToWorld { .. }
+        | Mark::After { .. }
+        | Mark::Else => None,
     });
     let mut first = None;
     let same = faults.find(|(line, fault)| {
