@@ -1,4 +1,5 @@
-//! Explores the same systems with `qj verify` and with Spin, unreduced, and compares rates, memory and waiting.
+//! Explores the same systems with `qj verify` and with Spin, unreduced and reduced, and compares rates, memory and
+//! waiting. Processor time is measured beside the clock's: on a busy machine it is what two threads can be judged by.
 
 use quaject_bench_harness::median;
 use std::io;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-const RUNS: usize = 5;
+const RUNS: usize = 3;
 const SYSTEMS: [&str; 4] = ["figure2", "alternating-bit", "leader", "philosophers"];
 
 /// One exploration.
@@ -17,6 +18,10 @@ struct Explored {
     bytes: f64,
     /// From start to end.
     waited: f64,
+    /// Of that, to make the verifier; for `qj` none.
+    compiled: f64,
+    /// Processor seconds of the search, of all threads together.
+    worked: f64,
 }
 
 fn main() -> io::Result<()> {
@@ -31,26 +36,42 @@ fn main() -> io::Result<()> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from);
     let qj = target.join("release/qj");
-    println!("{:<28}{:>10}{:>13}{:>9}{:>10}{:>9}", "medians", "states", "states/s", "bytes", "search s", "whole s");
+    println!(
+        "{:<28}{:>10}{:>13}{:>9}{:>10}{:>10}{:>11}{:>9}",
+        "medians", "states", "states/s", "bytes", "search s", "work s", "compile s", "whole s"
+    );
     for system in SYSTEMS {
         let program = here.join("programs").join(format!("{system}.esp"));
         let model = here.join("programs").join(format!("{system}.pml"));
-        let (mut ours, mut two, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+        let verifier = Verifier::new(&model)?;
+        let (mut ours, mut two, mut less) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut theirs, mut their_less) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
-            ours.push(verify(&qj, &program, 1)?);
-            two.push(verify(&qj, &program, 2)?);
-            theirs.push(spin(&model)?);
+            ours.push(verify(&qj, &program, &["--no-reduction", "--threads", "1"])?);
+            two.push(verify(&qj, &program, &["--no-reduction", "--threads", "2"])?);
+            less.push(verify(&qj, &program, &["--threads", "1"])?);
+            theirs.push(verifier.run("all")?);
+            their_less.push(verifier.run("reduced")?);
         }
         let own = show(&format!("{system}, qj"), &ours);
         let both = show(&format!("{system}, qj, 2 threads"), &two);
+        let reduced = show(&format!("{system}, qj, reduced"), &less);
         let peer = show(&format!("{system}, Spin"), &theirs);
+        let peer_reduced = show(&format!("{system}, Spin, reduced"), &their_less);
         println!(
-            "{:<28}rate {:.2} of Spin's, bytes {:.2}, whole {:.1} times faster; two threads {:.2} times one",
+            "{:<28}rate {:.2} of Spin's (by work {:.2}), bytes {:.2}, whole {:.1} times faster, reduced states {:.2}",
             "",
             rate(&own) / rate(&peer),
+            (own.states / own.worked) / (peer.states / peer.worked),
             (own.bytes / own.states) / (peer.bytes / peer.states),
             peer.waited / own.waited,
+            reduced.states / peer_reduced.states,
+        );
+        println!(
+            "{:<28}two threads {:.2} times one by the clock; {:.2} by work, if both always run\n",
+            "",
             rate(&both) / rate(&own),
+            2.0 * own.worked / both.worked,
         );
     }
     Ok(())
@@ -67,56 +88,89 @@ fn show(name: &str, runs: &[Explored]) -> Explored {
         seconds: of(&|run| run.seconds),
         bytes: of(&|run| run.bytes),
         waited: of(&|run| run.waited),
+        compiled: of(&|run| run.compiled),
+        worked: of(&|run| run.worked),
     };
     println!(
-        "{name:<28}{:>10}{:>13.0}{:>9.1}{:>10.3}{:>9.3}",
+        "{name:<28}{:>10}{:>13.0}{:>9.1}{:>10.3}{:>10.3}{:>11.3}{:>9.3}",
         middle.states,
         rate(&middle),
         middle.bytes / middle.states,
         middle.seconds,
+        middle.worked,
+        middle.compiled,
         middle.waited
     );
     middle
 }
 
-fn verify(qj: &Path, program: &Path, threads: usize) -> io::Result<Explored> {
+fn verify(qj: &Path, program: &Path, options: &[&str]) -> io::Result<Explored> {
     let started = Instant::now();
-    let output = Command::new(qj)
-        .args(["verify", "--json", "--no-reduction", "--threads", &threads.to_string()])
-        .arg(program)
-        .stderr(Stdio::null())
-        .output()?;
-    let waited = started.elapsed().as_secs_f64();
+    let before = worked();
+    let mut command = Command::new(qj);
+    let output = command.args(["verify", "--json"]).args(options).arg(program).stderr(Stdio::null()).output()?;
+    let (waited, worked) = (started.elapsed().as_secs_f64(), worked() - before);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(io::Error::other)?;
     if report["verdict"] != "holds" {
         return Err(io::Error::other(format!("{}: {}", program.display(), report["explanation"])));
     }
     let number = |key: &str| report[key].as_f64().unwrap_or(f64::NAN);
-    Ok(Explored { states: number("states"), seconds: number("seconds"), bytes: number("bytes"), waited })
+    let (states, seconds, bytes) = (number("states"), number("seconds"), number("bytes"));
+    Ok(Explored { states, seconds, bytes, waited, compiled: 0.0, worked })
 }
 
-fn spin(model: &Path) -> io::Result<Explored> {
-    let folder = tempfile::tempdir()?;
-    let started = Instant::now();
-    run(Command::new("spin").arg("-a").arg(model).current_dir(&folder))?;
-    let options = ["-O2", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=8000", "-w", "-o", "pan", "pan.c"];
-    run(Command::new("gcc").args(options).current_dir(&folder))?;
-    let text = run(Command::new("./pan").args(["-m2000000", "-w24"]).current_dir(&folder))?;
-    let waited = started.elapsed().as_secs_f64();
-    if !text.contains("errors: 0") {
-        return Err(io::Error::other(format!("{}: {text}", model.display())));
+/// User and system seconds of all child processes that have ended.
+fn worked() -> f64 {
+    // SAFETY: `rusage` is a plain C structure for which all zeros is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live variable.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// Spin's verifier of one model, generated and compiled once, in two kinds.
+struct Verifier {
+    folder: tempfile::TempDir,
+    compiled: f64,
+}
+
+impl Verifier {
+    fn new(model: &Path) -> io::Result<Verifier> {
+        let folder = tempfile::tempdir()?;
+        let started = Instant::now();
+        run(Command::new("spin").arg("-a").arg(model).current_dir(&folder))?;
+        let options = ["-O2", "-DSAFETY", "-DMEMLIM=8000", "-w", "pan.c", "-o"];
+        run(Command::new("gcc").args(options).args(["all", "-DNOREDUCE"]).current_dir(&folder))?;
+        let compiled = started.elapsed().as_secs_f64();
+        run(Command::new("gcc").args(options).arg("reduced").current_dir(&folder))?;
+        Ok(Verifier { folder, compiled })
     }
-    let before = |words: &str| {
-        let line = text.lines().find(|line| line.contains(words))?;
-        let from = if words.starts_with("elapsed") { line.split(' ').nth(3) } else { line.split_whitespace().next() };
-        from?.parse::<f64>().ok()
-    };
-    let states = before("states, stored").unwrap_or(f64::NAN);
-    // Compressed memory is printed only where it differs from plain.
-    let megabytes = before("actual memory usage for states").or(before("equivalent memory usage for states"));
-    let seconds = before("elapsed time").unwrap_or(f64::NAN);
-    // The verifier prints hundredths of a second.
-    Ok(Explored { states, seconds: seconds.max(0.005), bytes: megabytes.unwrap_or(f64::NAN) * 1048576.0, waited })
+
+    fn run(&self, kind: &str) -> io::Result<Explored> {
+        let before = worked();
+        let started = Instant::now();
+        let program = self.folder.path().join(kind);
+        let text = run(Command::new(program).args(["-m2000000", "-w24"]).current_dir(&self.folder))?;
+        let waited = self.compiled + started.elapsed().as_secs_f64();
+        if !text.contains("errors: 0") {
+            return Err(io::Error::other(text));
+        }
+        let before_words = |words: &str| {
+            let line = text.lines().find(|line| line.contains(words))?;
+            let from =
+                if words.starts_with("pan: elapsed") { line.split(' ').nth(3) } else { line.split_whitespace().next() };
+            from?.parse::<f64>().ok()
+        };
+        let states = before_words("states, stored").unwrap_or(f64::NAN);
+        // Compressed memory is printed only where it differs from plain.
+        let actual = before_words("actual memory usage for states");
+        let megabytes = actual.or(before_words("equivalent memory usage for states"));
+        // The verifier prints hundredths of a second.
+        let seconds = before_words("pan: elapsed time").unwrap_or(f64::NAN).max(0.005);
+        let bytes = megabytes.unwrap_or(f64::NAN) * 1048576.0;
+        Ok(Explored { states, seconds, bytes, waited, compiled: self.compiled, worked: worked() - before })
+    }
 }
 
 fn run(command: &mut Command) -> io::Result<String> {

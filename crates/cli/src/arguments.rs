@@ -423,6 +423,9 @@ pub(crate) struct Verify {
     /// Look for processes that can wait for ever while others go on (weak fairness)
     #[arg(long)]
     pub(crate) progress: bool,
+    /// Keep 64 bits of each state: takes less memory, and may miss some with the probability the verdict states
+    #[arg(long)]
+    pub(crate) compact: bool,
     /// Take replicas that no value names for interchangeable
     #[arg(long)]
     pub(crate) symmetry: bool,

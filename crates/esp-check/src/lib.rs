@@ -4,10 +4,11 @@
 //! ```text
 //!   surroundings, domain     what the world may do
 //!   space                    who can have to do with whom, by their text
-//!   parts, moves             states as numbers; what steps do to them, worked out once
-//!   reduce                   which moves are enough
-//!   store, search            visited states; level after level
-//!   ltl, automaton, liveness runs that go on for ever
+//!   parts, learn, moves      states as numbers; what steps do to them, worked out once; `whole`: each time anew
+//!   dispatch, reduce         whom a message can be for; which moves are enough
+//!   store, level, search     visited states; level after level
+//!   ltl, automaton, watch    properties, and what they ask of states
+//!   liveness                 runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found
 //!   script, chart            that run as a text to take again, and as a picture
 //! ```
@@ -16,8 +17,11 @@
 mod automaton;
 mod chart;
 mod counterexample;
+mod dispatch;
 mod domain;
 mod follow;
+mod learn;
+mod level;
 mod liveness;
 mod ltl;
 mod moves;
@@ -31,13 +35,15 @@ mod search;
 mod space;
 mod store;
 mod surroundings;
+mod watch;
+mod whole;
 
 pub use chart::chart;
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use follow::{follow, narrated};
 pub use ltl::BadProperty;
-pub use options::{Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry};
+pub use options::{Compaction, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound};
 pub use report::{Report, Verdict, restrictions};
 
 use automaton::Automaton;
@@ -79,7 +85,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         Reduction::Off => Stepping::Plain,
     };
     let space = Space::new(model, stepping, options.symmetry == Symmetry::On).map_err(Refusal::Unbounded)?;
-    let store = Store::new(space.width);
+    let store = Store::new(space.width, options.compaction);
     let searched = search::search(&space, &store, options, progress)?;
     let mut verdict = match (&searched.finding, searched.limit) {
         (Some(finding), _) => Verdict::Violated(show(&space, &store, finding)?),
@@ -134,10 +140,10 @@ fn check_properties(
     for (number, (formula, atoms)) in formulas.into_iter().enumerate() {
         let text = &model.properties[number];
         let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-        space.watch(&atoms).map_err(|_| {
-            let message = "the property names more than 8 labels of one process".to_string();
-            Refusal::Property(BadProperty { number, message, help: None })
-        })?;
+        if !space.watch(atoms) {
+            let message = "the property names more than 8 labels of one process, or more than 64 things".to_string();
+            return Err(Refusal::Property(BadProperty { number, message, help: None }));
+        }
         match endless(&space, &Goal::Accepted(&Automaton::new(&formula)), options, text)? {
             Verdict::Holds => hold.push(text.clone()),
             verdict => return Ok(verdict),

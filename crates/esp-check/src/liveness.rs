@@ -4,7 +4,7 @@
 
 use crate::automaton::Automaton;
 use crate::moves::{MoveEnd, Mover};
-use crate::options::{Limit, Limits};
+use crate::options::{Compaction, Limit, Limits};
 use crate::reduce::actors;
 use crate::retrace::Chosen;
 use crate::space::{MOST_IN_SETS, Space, bit};
@@ -60,7 +60,7 @@ struct Graph {
 /// Looks for a run.
 pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Result<Endless, TooLarge> {
     let mut mover = Mover::new(space)?;
-    let store = Store::new(space.width + 1);
+    let store = Store::new(space.width + 1, Compaction::Off);
     let graph = match Graph::build(&mut mover, &store, goal, limits) {
         Ok(graph) => graph,
         Err(limit) => return Ok(Endless::Unfinished(limit)),
@@ -123,21 +123,18 @@ impl Graph {
         let mut pen = Pen::default();
         let mut book = store.open();
         let mut add = |graph: &mut Graph, numbers: &[u32], from: Option<u32>| -> Result<u32, Limit> {
-            loop {
-                let parent = from.map(|from| graph.nodes[from as usize].state);
-                match book.add(&mut pen, parent, numbers, hash(numbers)) {
-                    Added::New(state) => {
-                        let node = graph.nodes.len() as u32;
-                        numbers_of.insert(state, node);
-                        let accepts = accepts(numbers[width]);
-                        graph.nodes.push(Node { state, able: 0, waiting: 0, accepts, edges: 0..0 });
-                        graph.parents.push(from.unwrap_or(node));
-                        return Ok(node);
-                    }
-                    Added::Known(state) => return Ok(numbers_of[&state]),
-                    Added::Crowded => book.reopen(),
-                    Added::Full => return Err(Limit::Memory),
+            let parent = from.map(|from| graph.nodes[from as usize].state);
+            match book.add(&mut pen, parent, numbers, hash(numbers)) {
+                Added::New(state) => {
+                    let node = graph.nodes.len() as u32;
+                    numbers_of.insert(state, node);
+                    let accepts = accepts(numbers[width]);
+                    graph.nodes.push(Node { state, able: 0, waiting: 0, accepts, edges: 0..0 });
+                    graph.parents.push(from.unwrap_or(node));
+                    Ok(node)
                 }
+                Added::Known(state) => Ok(numbers_of[&state]),
+                Added::Full => Err(Limit::Memory),
             }
         };
         let mut start = mover.start();

@@ -3,9 +3,12 @@
 //! ```text
 //!   [] p, always p      <> p, eventually p      p U q, p until q      p V q, p release q      p W q, p weakuntil q
 //!   ! p    p && q, p /\ q    p || q, p \/ q    p -> q    p <-> q      P@L1, P[2]@Lretry, true, false
+//!   P:v == 3, P[1]:v != Q:w, P:v < 10 ...    P:v alone: it is not 0
 //! ```
 
-use quaject_esp_ir::ir::{LabelId, Program};
+use crate::space::waits;
+use quaject_esp_ir::ir::{LabelId, Program, Wait};
+use smol_str::SmolStr;
 
 /// Why a property cannot be checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,11 +21,48 @@ pub struct BadProperty {
     pub help: Option<String>,
 }
 
-/// What a property asks of a state: whether an instance has passed a label on its way to where it stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Atom {
-    pub(crate) instance: u32,
-    pub(crate) label: LabelId,
+/// What a property asks of a state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Atom {
+    /// Whether an instance has passed a label on its way to where it stands.
+    Passed { instance: u32, label: LabelId },
+    /// How two numbers compare.
+    Compares(Term, Comparison, Term),
+}
+
+/// A number in a property.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Term {
+    Constant(i128),
+    /// A variable, as it was where the instance last waited; 0 before.
+    Variable {
+        instance: u32,
+        name: SmolStr,
+    },
+}
+
+/// How numbers compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    pub(crate) fn holds(self, left: i128, right: i128) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
 }
 
 /// A formula in which only atoms are negated.
@@ -217,13 +257,84 @@ impl Reader<'_> {
             let inner = self.implication()?;
             return if self.take(&[")"]) { Ok(inner) } else { Err(("a parenthesis is not closed".into(), None)) };
         }
-        if self.take(&["true", "1"]) {
+        if self.take(&["true"]) {
             return Ok(Written::Constant(Sign::Holds));
         }
-        if self.take(&["false", "0"]) {
+        if self.take(&["false"]) {
             return Ok(Written::Constant(Sign::Fails));
         }
+        if let Some(number) = self.number()? {
+            return match (self.comparison(), number) {
+                (None, 0) => Ok(Written::Constant(Sign::Fails)),
+                (None, 1) => Ok(Written::Constant(Sign::Holds)),
+                (None, _) => Err((format!("{number} alone says nothing"), example())),
+                (Some(comparison), _) => {
+                    let right = self.term()?;
+                    Ok(self.written(Atom::Compares(Term::Constant(number), comparison, right)))
+                }
+            };
+        }
         self.atom()
+    }
+
+    /// A number, if one comes next.
+    fn number(&mut self) -> Result<Option<i128>, Failure> {
+        self.blanks();
+        let rest = &self.text[self.at..];
+        let sign = usize::from(rest.starts_with('-'));
+        let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            return Ok(None);
+        }
+        let text = &rest[..sign + digits];
+        self.at += text.len();
+        let number = text.parse().map_err(|_| (format!("{text} is no value of any variable"), None))?;
+        Ok(Some(number))
+    }
+
+    fn comparison(&mut self) -> Option<Comparison> {
+        self.blanks();
+        let rest = &self.text[self.at..];
+        // These begin with a sign of comparison and are none.
+        if rest.starts_with("<>") || rest.starts_with("<->") {
+            return None;
+        }
+        let signs = [
+            ("==", Comparison::Equal),
+            ("!=", Comparison::NotEqual),
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        let (sign, comparison) = signs.into_iter().find(|(sign, _)| rest.starts_with(sign))?;
+        self.at += sign.len();
+        Some(comparison)
+    }
+
+    /// The right side of a comparison.
+    fn term(&mut self) -> Result<Term, Failure> {
+        for (word, value) in [("true", 1), ("false", 0)] {
+            if self.take(&[word]) {
+                return Ok(Term::Constant(value));
+            }
+        }
+        if let Some(number) = self.number()? {
+            return Ok(Term::Constant(number));
+        }
+        let (index, instance) = self.instance()?;
+        if !self.take(&[":"]) {
+            return Err(("expected a number or a variable to compare with".into(), example()));
+        }
+        self.variable(index, instance)
+    }
+
+    fn written(&mut self, atom: Atom) -> Written {
+        let number = self.atoms.iter().position(|known| *known == atom).unwrap_or(self.atoms.len());
+        if number == self.atoms.len() {
+            self.atoms.push(atom);
+        }
+        Written::Atom(number)
     }
 
     fn word(&mut self) -> &str {
@@ -233,10 +344,9 @@ impl Reader<'_> {
         &rest[..end]
     }
 
-    /// `P@L1`, `P[2]@Lretry`
-    fn atom(&mut self) -> Result<Written, Failure> {
+    /// `P`, `P[2]`: the process and the instance.
+    fn instance(&mut self) -> Result<(usize, u32), Failure> {
         self.blanks();
-        let example = || Some("a label is written `P@L1` for `#1` of process `P`".to_string());
         let name = self.word().to_string();
         if name.is_empty() {
             let rest: String = self.text[self.at..].chars().take(12).collect();
@@ -257,29 +367,61 @@ impl Reader<'_> {
                 return Err((format!("`{name}` has no such replica"), Some(format!("they are numbered 0..{count}"))));
             }
         }
+        let first = self.program.first_instance(quaject_esp_ir::ir::ProcessId(index as u32));
+        Ok((index, first + replica))
+    }
+
+    /// `P@L1`, `P[2]@Lretry`, `P:v`, `P:v == 3`
+    fn atom(&mut self) -> Result<Written, Failure> {
+        let (index, instance) = self.instance()?;
+        let process = &self.program.processes[index];
         if self.take(&[":"]) {
-            let message = "variables are not known to the built-in checker".to_string();
-            return Err((message, Some("put a label where the variable has the value".into())));
+            let left = self.variable(index, instance)?;
+            let (comparison, right) = match self.comparison() {
+                Some(comparison) => (comparison, self.term()?),
+                None => (Comparison::NotEqual, Term::Constant(0)),
+            };
+            return Ok(self.written(Atom::Compares(left, comparison, right)));
         }
         if !self.take(&["@"]) {
-            return Err((format!("`{name}` alone says nothing"), example()));
+            return Err((format!("`{}` alone says nothing", process.name), example()));
         }
         let written = self.word().to_string();
         let label = written.strip_prefix('L').unwrap_or(&written);
-        let labels = &processes[index].labels;
-        let Some(found) = labels.iter().position(|known| known == label) else {
-            let names: Vec<String> = labels.iter().map(|label| format!("L{label}")).collect();
+        let Some(found) = process.labels.iter().position(|known| known == label) else {
+            let names: Vec<String> = process.labels.iter().map(|label| format!("L{label}")).collect();
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            return Err((format!("`{name}` has no label `#{label}`"), nearest(&written, &names)));
+            return Err((format!("`{}` has no label `#{label}`", process.name), nearest(&written, &names)));
         };
-        let first = self.program.first_instance(quaject_esp_ir::ir::ProcessId(index as u32));
-        let atom = Atom { instance: first + replica, label: LabelId(found as u32) };
-        let number = self.atoms.iter().position(|known| *known == atom).unwrap_or(self.atoms.len());
-        if number == self.atoms.len() {
-            self.atoms.push(atom);
-        }
-        Ok(Written::Atom(number))
+        Ok(self.written(Atom::Passed { instance, label: LabelId(found as u32) }))
     }
+
+    /// The variable after `P:`.
+    fn variable(&mut self, index: usize, instance: u32) -> Result<Term, Failure> {
+        self.blanks();
+        let name = SmolStr::from(self.word());
+        let process = &self.program.processes[index];
+        let waits: Vec<&Wait> = waits(process).collect();
+        if waits.iter().any(|wait| wait.observed.iter().any(|(known, _)| *known == name)) {
+            return Ok(Term::Variable { instance, name });
+        }
+        let values = process.body.values.iter().filter_map(|value| value.name.as_ref());
+        let slots = process.body.slots.iter().filter_map(|slot| slot.name.as_ref());
+        let mut known: Vec<&str> = values.chain(slots).map(|name| name.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        if known.contains(&name.as_str()) {
+            let message =
+                format!("`{name}` of `{}` is not one number that can be asked for where it waits", process.name);
+            return Err((message, Some("only integers, `bool`s and ids under a name of their own can be".into())));
+        }
+        let message = format!("`{}` has no variable `{name}`", process.name);
+        Err((message, nearest(&name, &known)))
+    }
+}
+
+fn example() -> Option<String> {
+    Some("a label is written `P@L1` for `#1` of process `P`, a variable `P:v`".to_string())
 }
 
 /// A suggestion: the known name that differs least, else all there are.

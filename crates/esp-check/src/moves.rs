@@ -1,24 +1,23 @@
-//! The steps from a state given as numbers of parts. What a step does to the instances that take it is worked out once
-//! by the flow IR's `step` and remembered, so that most steps of a search are looked up. Programs with pools, where
-//! one step can concern all instances, are stepped as a whole.
+//! The steps from a state given as numbers of parts, looked up among those that `learn` has worked out. Programs with
+//! pools, where one step can concern all instances, are stepped as a whole.
 
+use crate::learn::Info;
 use crate::parts::PartId;
 use crate::space::{Space, Stepping};
 use crate::store;
 use crate::surroundings::{Resting, Surroundings};
 use quaject_esp_ir::coverage::Coverage;
-use quaject_esp_ir::explore::{Offered, Standing};
-use quaject_esp_ir::ir::{AltOrder, ChannelId, MemoryMode, PoolId};
+use quaject_esp_ir::ir::{MemoryMode, PoolId};
 use quaject_esp_ir::lost::Holders;
 use quaject_esp_ir::report::{FaultReport, Outcome};
-use quaject_esp_ir::step::{Checks, Control, Effect, Machine, State, Step, TooLarge};
+use quaject_esp_ir::step::{Checks, Machine, State, Step, TooLarge};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Most IR steps from one operation to the next, before the search calls it endless.
-const MOST_FUEL: u64 = 1 << 26;
 /// Most remembered meetings of two instances.
 const MOST_MEETINGS: usize = 1 << 23;
+/// No information yet.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// One step and what it leads to.
 #[derive(Clone, Debug)]
@@ -48,58 +47,53 @@ pub(crate) enum MoveEnd {
     Endless(u32),
 }
 
-/// A move of the state at hand.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum MoveRef {
-    /// Of one instance in one part: slot, part, number.
-    Single(u32, PartId, u32),
-    /// Of two that met.
-    Meeting(u32),
-    /// Of a program stepped as a whole.
-    Fresh(u32),
-}
+/// A move that has been worked out, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MoveRef(pub(crate) u32);
 
-/// What is known of one instance in one part.
-#[derive(Debug)]
-pub(crate) struct Info {
-    pub(crate) running: bool,
-    pub(crate) ended: bool,
-    /// Open branches that send inside: branch and channel.
-    pub(crate) outs: Vec<(u32, ChannelId)>,
-    /// Open branches that receive inside.
-    pub(crate) ins: Vec<(u32, ChannelId)>,
-    /// Whether what it may do depends on what its other branches could.
-    pub(crate) choosy: bool,
-    priority: bool,
-    singles: Vec<Move>,
-    /// Where its own code takes it if nobody can tell when it does so.
-    settled: PartId,
-    /// The instances with which it may have to do from here, without regard to what they do now.
-    pub(crate) concerns: u128,
+/// What a move does to the numbers of a state and to its hash: short for those that are taken again and again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hop {
+    /// It has not been taken yet.
+    Unknown,
+    /// Two slots change, or the same one twice.
+    Short { slots: [u32; 2], parts: [PartId; 2], change: u64 },
+    /// More than that.
+    Long,
 }
 
 /// One thread's view of a space, with all it has worked out so far.
 pub(crate) struct Mover<'m> {
     pub(crate) space: &'m Space<'m>,
-    machine: Machine<'m>,
-    state: State,
-    world: Surroundings,
-    infos: Vec<Vec<Option<Box<Info>>>>,
-    /// How many of them there are.
-    learnt: usize,
-    meetings: FxHashMap<(u32, PartId, PartId), (u32, u32)>,
-    met: Vec<Move>,
-    fresh: Vec<Move>,
+    pub(crate) machine: Machine<'m>,
+    pub(crate) state: State,
+    pub(crate) world: Surroundings,
+    /// Per slot and part: the number of what is known of it.
+    pub(crate) known: Vec<Vec<u32>>,
+    pub(crate) infos: Vec<Info>,
+    /// All moves that are remembered, and what they do.
+    pub(crate) moves: Vec<Move>,
+    pub(crate) hops: Vec<Hop>,
+    /// Who can receive what is on offer, for all infos.
+    pub(crate) partners: Vec<u32>,
+    /// What happens when two in certain parts meet: a range of `moves`.
+    pub(crate) meetings: FxHashMap<(u32, PartId, PartId), (u32, u32)>,
     /// The moves of the state at hand.
     pub(crate) found: Vec<MoveRef>,
-    bytes: Vec<u8>,
+    /// Per instance: which of its branches can meet somebody's in the state at hand.
+    pub(crate) can: Vec<u64>,
+    /// Per move of the state at hand: who takes part, while moves are chosen.
+    pub(crate) movers: Vec<u128>,
+    pub(crate) bytes: Vec<u8>,
     /// Per instance, for those with labels that a property names: which of them it has passed on its way to where it
     /// stands, in the order of [`Space::watched`].
-    marks: Vec<u8>,
+    pub(crate) marks: Vec<u8>,
+    /// Per instance: the variables that a property asks for, as they were where it last waited.
+    pub(crate) values: Vec<Vec<i128>>,
     /// What leads to objects, if programs have to release them themselves.
-    holders: Option<Holders>,
+    pub(crate) holders: Option<Holders>,
     /// What was executed before the machine's own record was last cleared.
-    executed: Option<Coverage>,
+    pub(crate) executed: Option<Coverage>,
 }
 
 impl<'m> Mover<'m> {
@@ -122,14 +116,18 @@ impl<'m> Mover<'m> {
             machine,
             state,
             world: Surroundings::new(Arc::clone(&space.outside)),
-            infos: (0..space.instances).map(|_| Vec::new()).collect(),
-            learnt: 0,
+            known: (0..space.instances).map(|_| Vec::new()).collect(),
+            infos: Vec::new(),
+            moves: Vec::new(),
+            hops: Vec::new(),
+            partners: Vec::new(),
             meetings: FxHashMap::default(),
-            met: Vec::new(),
-            fresh: Vec::new(),
             found: Vec::new(),
+            can: vec![0; space.instances],
+            movers: Vec::new(),
             bytes: Vec::new(),
             marks: vec![0; space.instances],
+            values: space.observed.iter().map(|names| vec![0; names.len()]).collect(),
             executed: None,
         })
     }
@@ -157,27 +155,23 @@ impl<'m> Mover<'m> {
         }
     }
 
-    fn load(&mut self, slot: u32, part: PartId) {
+    pub(crate) fn load(&mut self, slot: u32, part: PartId) {
         self.bytes.clear();
         self.space.parts.read(self.space.kinds[slot as usize], part, &mut self.bytes);
         if self.space.shared == Some(slot) {
             self.machine.load_shared(&mut self.state, &self.bytes);
-        } else if self.space.watched[slot as usize].is_empty() {
-            self.machine.load_instance(&mut self.state, slot, &self.bytes);
         } else {
-            self.marks[slot as usize] = self.bytes[0];
-            self.machine.load_instance(&mut self.state, slot, &self.bytes[1..]);
+            let rest = self.read_watched(slot);
+            self.machine.load_instance(&mut self.state, slot, &self.bytes[rest..]);
         }
     }
 
-    fn save(&mut self, slot: u32) -> PartId {
+    pub(crate) fn save(&mut self, slot: u32) -> PartId {
         self.bytes.clear();
         if self.space.shared == Some(slot) {
             self.state.save_shared(&mut self.bytes);
         } else {
-            if !self.space.watched[slot as usize].is_empty() {
-                self.bytes.push(self.marks[slot as usize]);
-            }
+            self.write_watched(slot);
             self.state.save_instance(slot, &mut self.bytes);
         }
         self.space.parts.number(self.space.kinds[slot as usize], &self.bytes)
@@ -208,23 +202,65 @@ impl<'m> Mover<'m> {
     }
 
     pub(crate) fn get(&self, found: MoveRef) -> &Move {
-        match found {
-            MoveRef::Single(slot, part, number) => &self.info(slot, part).singles[number as usize],
-            MoveRef::Meeting(number) => &self.met[number as usize],
-            MoveRef::Fresh(number) => &self.fresh[number as usize],
-        }
+        &self.moves[found.0 as usize]
     }
 
     /// What is known of an instance whose moves have been looked for.
     #[inline]
     pub(crate) fn info(&self, slot: u32, part: PartId) -> &Info {
-        self.infos[slot as usize][part as usize].as_ref().expect("`find` has looked at every part of the state")
+        &self.infos[self.known[slot as usize][part as usize] as usize]
     }
 
-    /// Where a move leads, and the hash of that, given the hash of the state. With [`Stepping::Settled`] those who
-    /// moved then run their own code.
+    /// Works out what an instance in this part is and can do alone.
+    #[inline]
+    pub(crate) fn learn(&mut self, slot: u32, part: PartId) -> u32 {
+        match self.known[slot as usize].get(part as usize) {
+            Some(info) if *info != UNKNOWN => *info,
+            Some(_) | None => self.learn_slowly(slot, part),
+        }
+    }
+
+    /// Where a move of the state at hand leads, and the hash of that, given the hash of the state. With
+    /// [`Stepping::Settled`] those who moved then run their own code.
     #[inline]
     pub(crate) fn apply(&mut self, found: MoveRef, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
+        loop {
+            match self.hops[found.0 as usize] {
+                Hop::Short { slots: [first, second], parts, change } => {
+                    to.copy_from_slice(from);
+                    to[first as usize] = parts[0];
+                    to[second as usize] = parts[1];
+                    return hash.wrapping_add(change);
+                }
+                Hop::Long => return self.apply_slowly(found, from, hash, to),
+                Hop::Unknown => self.hops[found.0 as usize] = self.hop(found, from),
+            }
+        }
+    }
+
+    /// What a move of one part, or of two that meet, does: the same in every state with these parts.
+    #[cold]
+    fn hop(&mut self, found: MoveRef, from: &[u32]) -> Hop {
+        let found = self.get(found);
+        let (slots, raw) = match (&found.changes[..], found.counter) {
+            ([(slot, part)], None) => ([*slot; 2], [*part; 2]),
+            ([first, second], None) => ([first.0, second.0], [first.1, second.1]),
+            (_, _) => return Hop::Long,
+        };
+        if self.space.stepping == Stepping::Whole {
+            return Hop::Long;
+        }
+        let parts = [self.settled_part(slots[0], raw[0]), self.settled_part(slots[1], raw[1])];
+        let change_of = |slot: u32, part| {
+            let before = store::hash_of(slot as usize, from[slot as usize]);
+            store::hash_of(slot as usize, part).wrapping_sub(before)
+        };
+        let first = change_of(slots[0], parts[0]);
+        let change = if slots[0] == slots[1] { first } else { first.wrapping_add(change_of(slots[1], parts[1])) };
+        Hop::Short { slots, parts, change }
+    }
+
+    fn apply_slowly(&mut self, found: MoveRef, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
         to.copy_from_slice(from);
         let mut hash = hash;
         let (count, counter) = {
@@ -232,11 +268,8 @@ impl<'m> Mover<'m> {
             (found.changes.len(), found.counter)
         };
         for index in 0..count {
-            let (slot, mut part) = self.get(found).changes[index];
-            if self.space.stepping == Stepping::Settled && (slot as usize) < self.space.instances {
-                self.learn(slot, part);
-                part = self.info(slot, part).settled;
-            }
+            let (slot, part) = self.get(found).changes[index];
+            let part = self.settled_part(slot, part);
             hash = hash
                 .wrapping_sub(store::hash_of(slot as usize, to[slot as usize]))
                 .wrapping_add(store::hash_of(slot as usize, part));
@@ -252,18 +285,17 @@ impl<'m> Mover<'m> {
 
     /// Where an instance's own code takes it if nobody can tell when it does so.
     pub(crate) fn settled_part(&mut self, slot: u32, part: PartId) -> PartId {
-        self.learn(slot, part);
-        self.info(slot, part).settled
+        if self.space.stepping != Stepping::Settled || slot as usize >= self.space.instances {
+            return part;
+        }
+        let info = self.learn(slot, part);
+        self.infos[info as usize].settled
     }
 
     /// Lets everybody run their own code, as far as nobody can tell when they do so.
     pub(crate) fn settle(&mut self, numbers: &mut [u32]) {
-        if self.space.stepping != Stepping::Settled {
-            return;
-        }
         for slot in 0..self.space.instances as u32 {
-            self.learn(slot, numbers[slot as usize]);
-            numbers[slot as usize] = self.info(slot, numbers[slot as usize]).settled;
+            numbers[slot as usize] = self.settled_part(slot, numbers[slot as usize]);
         }
     }
 
@@ -277,29 +309,32 @@ impl<'m> Mover<'m> {
     }
 
     fn find_remembered(&mut self, numbers: &[u32]) {
-        let mut choosy = false;
+        let (mut choosy, mut receives) = (false, 0);
         for slot in 0..self.space.instances as u32 {
-            let part = numbers[slot as usize];
-            self.learn(slot, part);
-            let info = self.infos[slot as usize][part as usize].as_ref().expect("it has just been learnt");
+            let info = self.learn(slot, numbers[slot as usize]);
+            let info = &self.infos[info as usize];
             choosy |= info.choosy;
-            for (number, single) in info.singles.iter().enumerate() {
-                if single.counter.is_none_or(|counter| self.space.may_count(counter, numbers[counter as usize])) {
-                    self.found.push(MoveRef::Single(slot, part, number as u32));
+            receives |= info.in_channels;
+            for number in info.first..info.end {
+                let counter = self.moves[number as usize].counter;
+                if counter.is_none_or(|counter| self.space.may_count(counter, numbers[counter as usize])) {
+                    self.found.push(MoveRef(number));
                 }
             }
         }
         for sender in 0..self.space.instances as u32 {
-            if self.info(sender, numbers[sender as usize]).outs.is_empty() {
+            let from = numbers[sender as usize];
+            let info = self.info(sender, from);
+            if info.out_channels & receives == 0 {
                 continue;
             }
-            let space = self.space;
-            for receiver in &space.receivers[sender as usize] {
-                let (from, to) = (numbers[sender as usize], numbers[*receiver as usize]);
-                let (outs, ins) = (&self.info(sender, from).outs, &self.info(*receiver, to).ins);
-                if outs.iter().any(|(_, out)| ins.iter().any(|(_, channel)| channel == out)) {
-                    let (first, end) = self.meeting((sender, from), (*receiver, to));
-                    self.found.extend((first..end).map(MoveRef::Meeting));
+            let (sends, partners) = (info.out_channels, info.partners.clone());
+            for index in partners {
+                let receiver = self.partners[index as usize];
+                let to = numbers[receiver as usize];
+                if self.info(receiver, to).in_channels & sends != 0 {
+                    let (first, end) = self.meeting((sender, from), (receiver, to));
+                    self.found.extend((first..end).map(MoveRef));
                 }
             }
         }
@@ -310,8 +345,9 @@ impl<'m> Mover<'m> {
 
     /// Drops what a `pri alt` with a better branch, or an `else` beside an open one, does not allow.
     fn let_choose(&mut self, numbers: &[u32]) {
-        let mut can = vec![0u64; self.space.instances];
-        for found in &self.found {
+        let (mut can, mut found) = (std::mem::take(&mut self.can), std::mem::take(&mut self.found));
+        can.fill(0);
+        for found in &found {
             if let Step::Communicate { sender, sender_branch, receiver, receiver_branch } = self.get(*found).step {
                 can[sender as usize] |= 1 << sender_branch;
                 can[receiver as usize] |= 1 << receiver_branch;
@@ -331,171 +367,12 @@ impl<'m> Mover<'m> {
             | Step::After { instance, branch } => is_first(instance, branch),
             Step::Else { instance } => can[instance as usize] == 0,
         };
-        let kept = self.found.iter().copied().filter(allowed).collect();
-        self.found = kept;
+        found.retain(allowed);
+        self.found = found;
+        self.can = can;
     }
 
-    /// Works out what an instance in this part is and can do alone.
-    #[inline]
-    fn learn(&mut self, slot: u32, part: PartId) {
-        let known = &self.infos[slot as usize];
-        if known.get(part as usize).is_none_or(|info| info.is_none()) {
-            self.learn_slowly(slot, part);
-        }
-    }
-
-    #[cold]
-    fn learn_slowly(&mut self, slot: u32, part: PartId) {
-        self.load(slot, part);
-        let standing = self.machine.standing(&self.state, slot);
-        let mut info = Info {
-            running: matches!(standing.control, Control::Running { .. }),
-            ended: standing.control == Control::Ended,
-            outs: Vec::new(),
-            ins: Vec::new(),
-            choosy: standing.otherwise || standing.order == AltOrder::Priority,
-            priority: standing.order == AltOrder::Priority,
-            singles: Vec::new(),
-            settled: part,
-            concerns: self.space.concerns(slot, &standing),
-        };
-        for (branch, offered) in standing.branches.iter().enumerate() {
-            match offered {
-                Some(Offered::Out(channel)) => info.outs.push((branch as u32, *channel)),
-                Some(Offered::In(channel)) => info.ins.push((branch as u32, *channel)),
-                Some(Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After) | None => {}
-            }
-        }
-        for (step, messages) in alone(slot, &standing, self.world.outside()) {
-            for message in messages {
-                self.load(slot, part);
-                self.world.offer(message);
-                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step)
-                    && !self.machine.is_served(&mut self.state, &mut self.world, instance, branch)
-                {
-                    continue;
-                }
-                let restore = |mover: &mut Mover<'m>| mover.load(slot, part);
-                self.try_all(step, message, &[slot], &restore, &mut info.singles);
-            }
-        }
-        info.settled = self.settled(slot, part, &info);
-        let known = &mut self.infos[slot as usize];
-        if known.len() <= part as usize {
-            known.resize_with(part as usize + 1, || None);
-        }
-        known[part as usize] = Some(Box::new(info));
-        self.learnt += 1;
-    }
-
-    fn settled(&mut self, slot: u32, part: PartId, info: &Info) -> PartId {
-        let [only] = &info.singles[..] else { return part };
-        let quiet = info.running && only.choices.is_empty() && self.space.is_quiet(slot);
-        match (&only.end, &only.changes[..]) {
-            (MoveEnd::Goes, [(_, to)]) if quiet => {
-                self.load(slot, *to);
-                match self.state.control(slot) {
-                    Control::Waiting { .. } | Control::Ended => *to,
-                    Control::Running { .. } => part,
-                }
-            }
-            (MoveEnd::Goes | MoveEnd::Exits | MoveEnd::Fails(_) | MoveEnd::Endless(_), _) => part,
-        }
-    }
-
-    /// Takes a step with every choice of what extern functions return. `restore` makes the state before it.
-    fn try_all(
-        &mut self,
-        step: Step,
-        message: Option<(ChannelId, usize)>,
-        slots: &[u32],
-        restore: &dyn Fn(&mut Mover<'m>),
-        moves: &mut Vec<Move>,
-    ) {
-        let counter = match message {
-            Some((channel, _)) => self.space.counter(channel),
-            None => None,
-        };
-        self.world.offer(message);
-        self.world.choose(&[]);
-        loop {
-            restore(self);
-            let mut fuel = MOST_FUEL;
-            self.begin_marks();
-            let effect = self.machine.step(step, &mut self.state, &mut self.world, &mut fuel);
-            self.end_marks(step);
-            let end = match effect {
-                Effect::Done => MoveEnd::Goes,
-                Effect::Exited(_) => MoveEnd::Exits,
-                Effect::Faulted(report) => MoveEnd::Fails(report),
-                Effect::Unfinished => MoveEnd::Endless(slots[0]),
-            };
-            let changes = match &end {
-                MoveEnd::Goes => slots.iter().map(|slot| (*slot, self.save(*slot))).collect(),
-                MoveEnd::Exits | MoveEnd::Fails(_) | MoveEnd::Endless(_) => Box::default(),
-            };
-            let message = message.map(|(_, number)| number as u32);
-            moves.push(Move { step, message, choices: self.world.choices().into(), changes, counter, end });
-            if !self.world.advance() {
-                break;
-            }
-        }
-        self.world.offer(None);
-    }
-
-    /// Which atoms of the property hold.
-    pub(crate) fn atoms(&mut self, numbers: &[u32]) -> u64 {
-        let mut atoms = 0;
-        for (slot, part) in numbers.iter().enumerate().take(self.space.instances) {
-            if self.space.watched[slot].is_empty() {
-                continue;
-            }
-            self.bytes.clear();
-            self.space.parts.read(self.space.kinds[slot], *part, &mut self.bytes);
-            for (bit, (atom, _)) in self.space.watched[slot].iter().enumerate() {
-                atoms |= u64::from(self.bytes[0] >> bit & 1) << atom;
-            }
-        }
-        atoms
-    }
-
-    fn begin_marks(&mut self) {
-        if self.space.watches
-            && let Some(coverage) = self.machine.coverage()
-        {
-            match &mut self.executed {
-                Some(executed) => executed.add(coverage),
-                None => self.executed = Some(coverage.clone()),
-            }
-            coverage.clear();
-        }
-    }
-
-    /// Notes the labels passed by whoever ran its own code; whoever leaves an operation has passed none.
-    fn end_marks(&mut self, step: Step) {
-        if !self.space.watches {
-            return;
-        }
-        match step {
-            Step::Local { instance } => {
-                let process = self.space.process(instance);
-                let Some(coverage) = self.machine.coverage() else { return };
-                for (bit, (_, position)) in self.space.watched[instance as usize].iter().enumerate() {
-                    self.marks[instance as usize] |= u8::from(coverage.has(process, *position)) << bit;
-                }
-            }
-            Step::Communicate { sender, receiver, .. } => {
-                self.marks[sender as usize] = 0;
-                self.marks[receiver as usize] = 0;
-            }
-            Step::FromWorld { instance, .. }
-            | Step::ToWorld { instance, .. }
-            | Step::After { instance, .. }
-            | Step::Else { instance } => self.marks[instance as usize] = 0,
-        }
-    }
-
-    /// What can happen when a sender and a receiver in these parts meet: a range of `met`.
+    /// What can happen when a sender and a receiver in these parts meet: a range of `moves`.
     #[inline]
     fn meeting(&mut self, sender: (u32, PartId), receiver: (u32, PartId)) -> (u32, u32) {
         let pair = sender.0 * self.space.instances as u32 + receiver.0;
@@ -505,124 +382,25 @@ impl<'m> Mover<'m> {
         }
     }
 
-    #[cold]
-    fn meet(&mut self, sender: (u32, PartId), receiver: (u32, PartId)) -> (u32, u32) {
-        let restore = |mover: &mut Mover<'m>| {
-            mover.load(sender.0, sender.1);
-            mover.load(receiver.0, receiver.1);
-        };
-        let mut moves = Vec::new();
-        let outs = self.info(sender.0, sender.1).outs.clone();
-        let ins = self.info(receiver.0, receiver.1).ins.clone();
-        for (sender_branch, out) in &outs {
-            for (receiver_branch, _) in ins.iter().filter(|(_, channel)| channel == out) {
-                restore(self);
-                self.world.choose(&[]);
-                let (from, to) = ((sender.0, *sender_branch), (receiver.0, *receiver_branch));
-                if self.machine.can_meet(&mut self.state, &mut self.world, from, to) {
-                    let (sender_branch, receiver_branch) = (from.1, to.1);
-                    let step =
-                        Step::Communicate { sender: sender.0, sender_branch, receiver: receiver.0, receiver_branch };
-                    self.try_all(step, None, &[sender.0, receiver.0], &restore, &mut moves);
-                }
-            }
-        }
-        let first = self.met.len() as u32;
-        self.met.append(&mut moves);
-        let range = (first, self.met.len() as u32);
-        let pair = sender.0 * self.space.instances as u32 + receiver.0;
-        self.meetings.insert((pair, sender.1, receiver.1), range);
-        range
-    }
-
     /// Forgets what is cheap to work out again when there is too much of it. Moves found before are gone then.
     pub(crate) fn trim(&mut self) {
         if self.meetings.len() > MOST_MEETINGS {
+            self.known.iter_mut().for_each(Vec::clear);
+            self.infos.clear();
+            self.moves.clear();
+            self.hops.clear();
+            self.partners.clear();
             self.meetings.clear();
-            self.met.clear();
             self.found.clear();
         }
     }
 
     /// About how much memory is remembered.
     pub(crate) fn bytes(&self) -> usize {
-        let met = self.met.capacity() * (std::mem::size_of::<Move>() + 16) + self.meetings.capacity() * 24;
-        self.learnt * (std::mem::size_of::<Info>() + 128) + met
+        let known: usize = self.known.iter().map(Vec::len).sum();
+        let infos = 4 * (known + self.partners.len()) + self.infos.len() * size_of::<Info>();
+        // A move's changes are a small allocation beside it.
+        let moves = self.moves.len() * (size_of::<Move>() + size_of::<Hop>() + 32);
+        infos + moves + self.meetings.capacity() * 21
     }
-
-    fn find_whole(&mut self, numbers: &[u32]) {
-        self.load_all(numbers);
-        self.world.offer(None);
-        self.world.choose(&[]);
-        let steps = self.machine.conceivable(&mut self.state, &mut self.world);
-        let slots: Vec<u32> = (0..self.space.instances as u32).chain(self.space.shared).collect();
-        let mut moves = Vec::new();
-        for step in steps {
-            let messages = match self.channel_from_world(step) {
-                Some(channel) => {
-                    let counter = self.space.counter(channel);
-                    if counter.is_some_and(|slot| !self.space.may_count(slot, numbers[slot as usize])) {
-                        continue;
-                    }
-                    let count = self.world.outside().messages[channel.0 as usize].len();
-                    (0..count).map(|number| Some((channel, number))).collect()
-                }
-                None => vec![None],
-            };
-            for message in messages {
-                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
-                    self.load_all(numbers);
-                    self.world.offer(message);
-                    if !self.machine.is_served(&mut self.state, &mut self.world, instance, branch) {
-                        continue;
-                    }
-                }
-                let restore = |mover: &mut Mover<'m>| mover.load_all(numbers);
-                self.try_all(step, message, &slots, &restore, &mut moves);
-            }
-            self.load_all(numbers);
-        }
-        for found in &mut moves {
-            let changed = found.changes.iter().filter(|(slot, part)| numbers[*slot as usize] != *part);
-            found.changes = changed.copied().collect();
-        }
-        self.found.extend((0..moves.len() as u32).map(MoveRef::Fresh));
-        self.fresh = moves;
-    }
-
-    fn channel_from_world(&self, step: Step) -> Option<ChannelId> {
-        let Step::FromWorld { instance, branch } = step else { return None };
-        match self.machine.standing(&self.state, instance).branches.get(branch as usize) {
-            Some(Some(Offered::FromWorld(channel))) => Some(*channel),
-            Some(_) | None => None,
-        }
-    }
-}
-
-/// A message of the world, by channel and number, or none.
-type Offer = Option<(ChannelId, usize)>;
-
-/// What an instance can do without another one, and the messages of the world that can be tried with it.
-fn alone(instance: u32, standing: &Standing, outside: &crate::surroundings::Outside) -> Vec<(Step, Vec<Offer>)> {
-    let mut steps = Vec::new();
-    if let Control::Running { .. } = standing.control {
-        steps.push((Step::Local { instance }, vec![None]));
-    }
-    for (branch, offered) in standing.branches.iter().enumerate() {
-        let branch = branch as u32;
-        match offered {
-            Some(Offered::FromWorld(channel)) => {
-                let count = outside.messages[channel.0 as usize].len();
-                let messages = (0..count).map(|number| Some((*channel, number))).collect();
-                steps.push((Step::FromWorld { instance, branch }, messages));
-            }
-            Some(Offered::ToWorld(_)) => steps.push((Step::ToWorld { instance, branch }, vec![None])),
-            Some(Offered::After) => steps.push((Step::After { instance, branch }, vec![None])),
-            Some(Offered::In(_) | Offered::Out(_)) | None => {}
-        }
-    }
-    if standing.otherwise {
-        steps.push((Step::Else { instance }, vec![None]));
-    }
-    steps
 }

@@ -11,6 +11,8 @@ pub struct Options {
     pub symmetry: Symmetry,
     /// What is asked of runs that go on for ever, besides the model's properties.
     pub liveness: Liveness,
+    /// Whether only a signature is kept of each state.
+    pub compaction: Compaction,
     /// How many threads search.
     pub threads: usize,
     /// How far.
@@ -23,6 +25,7 @@ impl Default for Options {
             reduction: Reduction::On,
             symmetry: Symmetry::Off,
             liveness: Liveness::Ignored,
+            compaction: Compaction::Off,
             threads: 1,
             limits: Limits::default(),
         }
@@ -47,6 +50,23 @@ pub enum Symmetry {
     On,
     /// They are not.
     Off,
+}
+
+/// Whether only 64 bits are kept of each visited state (hash compaction, Wolper and Leroy 1993). A state whose bits are
+/// another one's is then left out, with all that only it leads to: see [`omission_bound`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compaction {
+    /// All of a state is kept.
+    Off,
+    /// Only its signature is.
+    On,
+}
+
+/// A bound on the probability that some state was left out of so many by [`Compaction::On`]: that two of them have the
+/// same 64 bits, if those are as good as drawn by lot.
+pub fn omission_bound(states: u64) -> f64 {
+    let states = states as f64;
+    (states * states / 2f64.powi(65)).min(1.0)
 }
 
 /// What is asked of runs that go on for ever.

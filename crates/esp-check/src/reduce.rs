@@ -33,16 +33,21 @@ impl Mover<'_> {
                 ended |= bit(slot);
             }
         }
-        let mut movers: Vec<u128> = self.found.iter().map(|found| actors(self.get(*found).step)).collect();
+        let mut movers = std::mem::take(&mut self.movers);
+        movers.clear();
+        movers.extend(self.found.iter().map(|found| actors(self.get(*found).step)));
         let mut best: Option<(usize, u128)> = None;
-        let mut tried = ended;
+        // Those whose sets somebody moves in: a set that holds one of them holds all of its set and is no better.
+        let mut seeds = 0;
         for seed in 0..space.instances {
-            if tried & bit(seed) != 0 {
+            if ended & bit(seed) != 0 {
                 continue;
             }
-            let set = self.closure(seed, numbers, everybody & !ended);
-            tried |= bit(seed);
+            let Some(set) = self.closure(seed, numbers, everybody & !ended, seeds) else { continue };
             let count = movers.iter().filter(|actors| **actors & set != 0).count();
+            if count > 0 {
+                seeds |= bit(seed);
+            }
             if count > 0 && count < best.map_or(all, |(count, _)| count) {
                 best = Some((count, set));
                 if count == 1 {
@@ -50,7 +55,10 @@ impl Mover<'_> {
                 }
             }
         }
-        let Some((count, set)) = best else { return all };
+        let Some((count, set)) = best else {
+            self.movers = movers;
+            return all;
+        };
         let mut front = 0;
         for at in 0..all {
             if movers[at] & set != 0 {
@@ -60,20 +68,24 @@ impl Mover<'_> {
             }
         }
         debug_assert_eq!(front, count);
+        self.movers = movers;
         count
     }
 
-    /// The least set with this instance that concerns nobody else.
-    fn closure(&self, seed: usize, numbers: &[u32], among: u128) -> u128 {
+    /// The least set with this instance that concerns nobody else; nothing if one of `without` is in it.
+    fn closure(&self, seed: usize, numbers: &[u32], among: u128, without: u128) -> Option<u128> {
         let mut set = bit(seed);
         let mut open = set;
         while open != 0 {
             let instance = open.trailing_zeros() as usize;
             open &= open - 1;
             let concerned = self.info(instance as u32, numbers[instance]).concerns & among & !set;
+            if concerned & without != 0 {
+                return None;
+            }
             set |= concerned;
             open |= concerned;
         }
-        set
+        Some(set)
     }
 }

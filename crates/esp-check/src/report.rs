@@ -1,7 +1,7 @@
 //! What a check has come to: the verdict, what was covered to reach it, and what was not.
 
 use crate::counterexample::Counterexample;
-use crate::options::{Limit, Options, Reduction, Symmetry};
+use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
@@ -96,12 +96,26 @@ pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Locati
 }
 
 impl Report {
+    /// A bound on the probability that states were left out; none if they were not.
+    pub fn omission(&self, options: &Options) -> Option<f64> {
+        match options.compaction {
+            Compaction::On => Some(omission_bound(self.states)),
+            Compaction::Off => None,
+        }
+    }
+
     /// The verdict and what it covers, as text that ends with a line end.
     pub fn text(&self, model: &ModelProgram, options: &Options) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
         match &self.verdict {
-            Verdict::Holds => line(format!("no errors in {}", subject(model))),
+            Verdict::Holds => match self.omission(options) {
+                None => line(format!("no errors in {}", subject(model))),
+                Some(bound) => line(format!(
+                    "no errors found in {}; a state was left out with probability at most {bound:.1e} (hash compaction)",
+                    subject(model)
+                )),
+            },
             Verdict::Violated(found) => line(format!("error `{}` in {}", found.problem.name(), subject(model))),
             Verdict::Unfinished(limit) => {
                 let limit = match limit {
@@ -109,7 +123,7 @@ impl Report {
                     Limit::Memory => "of memory",
                     Limit::Time => "of time",
                 };
-                line(format!("NOT VERIFIED: {} has more states than the limit {limit} allows", subject(model)));
+                line(format!("NOT VERIFIED: in {} are more states than the limit {limit} allows", subject(model)));
             }
         }
         if let Verdict::Violated(found) = &self.verdict {
@@ -125,6 +139,10 @@ impl Report {
             Symmetry::On => how.push("replicas interchanged"),
             Symmetry::Off => {}
         }
+        match options.compaction {
+            Compaction::On => how.push("64 bits kept of each"),
+            Compaction::Off => {}
+        }
         let seconds = self.elapsed.as_secs_f64();
         line(format!(
             "{} states ({}), {} steps, depth {}, {:.3} s, {:.1} MB",
@@ -136,6 +154,7 @@ impl Report {
             self.bytes as f64 / 1e6
         ));
         let covered = match &self.verdict {
+            Verdict::Holds if options.compaction == Compaction::On => "covered, but for states left out",
             Verdict::Holds => "covered",
             Verdict::Violated(_) => "looked for",
             Verdict::Unfinished(_) => "covered, within the states visited",

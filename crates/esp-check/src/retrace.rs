@@ -4,7 +4,7 @@
 use crate::counterexample::Traced;
 use crate::moves::{Move, Mover};
 use crate::space::{Space, Stepping};
-use crate::store::{StateRef, Store, hash};
+use crate::store::{StateRef, Store, hash, signature};
 use quaject_esp_ir::ir::{ChannelId, Location};
 use quaject_esp_ir::step::{Effect, Step, TooLarge};
 
@@ -42,10 +42,8 @@ pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Resul
     let mut numbers = mover.start();
     let mut way = Vec::new();
     settle(&mut mover, &mut numbers, 0..space.instances as u32, &mut way);
-    let mut wanted = vec![0; space.width];
-    for state in &states[1..] {
-        store.read(*state, &mut wanted);
-        let found = try_step_to(&mut mover, &mut numbers, &mut way, &|reached| reached == wanted);
+    for wanted in &store.signatures(&states)[1..] {
+        let found = try_step_to(&mut mover, &mut numbers, &mut way, &|reached| signature(hash(reached)) == *wanted);
         assert!(found, "every visited state but the first is reached by a move from its parent");
     }
     Ok(way)

@@ -1,14 +1,16 @@
 //! Visits every state that a program can reach, level by level, so that what it finds is found on a shortest way; with
 //! several threads, each level is divided among them. Ends early at its limits, and says so.
 
-use crate::moves::{Move, MoveEnd, Mover};
+use crate::level::Level;
+use crate::moves::{Move, MoveEnd, MoveRef, Mover};
 use crate::options::{Limit, Limits, Options, Progress, Reduction};
 use crate::space::Space;
-use crate::store::{Added, Book, Pen, StateRef, Store, hash};
+use crate::store::{Added, BUNDLE, Book, Pen, StateRef, Store, hash};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::ir::PoolId;
 use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::TooLarge;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -54,7 +56,7 @@ struct Shared<'s> {
     reduction: Reduction,
     started: Instant,
     /// The states of the level under way, and how many of them have been taken.
-    level: RwLock<Vec<StateRef>>,
+    level: RwLock<Level>,
     taken: AtomicUsize,
     stop: AtomicBool,
     over: AtomicBool,
@@ -87,23 +89,26 @@ struct Worker<'s, 'm> {
     shared: &'s Shared<'s>,
     mover: Mover<'m>,
     pen: Pen,
-    next: Vec<StateRef>,
+    next: Level,
     numbers: Vec<u32>,
-    successor: Vec<u32>,
+    /// Where the moves under way lead: a bundle of states, one after the other, and their hashes.
+    successors: Vec<u32>,
+    hashes: Vec<u64>,
     transitions: u64,
     remembered: usize,
 }
 
 impl<'s, 'm> Worker<'s, 'm> {
     fn new(shared: &'s Shared<'s>, space: &'m Space<'m>, mover: Mover<'m>) -> Worker<'s, 'm> {
-        let (numbers, successor) = (vec![0; space.width], vec![0; space.width]);
+        let (numbers, successors) = (vec![0; space.width], vec![0; BUNDLE * space.width]);
         Worker {
             shared,
             mover,
             pen: Pen::default(),
-            next: Vec::new(),
+            next: Level::default(),
             numbers,
-            successor,
+            successors,
+            hashes: Vec::with_capacity(BUNDLE),
             transitions: 0,
             remembered: 0,
         }
@@ -120,12 +125,14 @@ impl<'s, 'm> Worker<'s, 'm> {
             }
             self.mover.trim();
             let mut book = shared.store.open();
-            for state in &level[first..level.len().min(first + BATCH)] {
-                if self.expand(*state, &mut book) {
+            for index in first..level.len().min(first + BATCH) {
+                let state = level.read(shared.store, index, &mut self.numbers);
+                if self.expand(state, &mut book) {
                     return;
                 }
             }
             drop(book);
+            self.pen.count(shared.store);
             shared.transitions.fetch_add(std::mem::take(&mut self.transitions), Ordering::Relaxed);
             self.check_limits();
             progress();
@@ -151,7 +158,7 @@ impl<'s, 'm> Worker<'s, 'm> {
 
     fn bytes(&self) -> usize {
         let parts = self.mover.space.parts.bytes() + self.shared.remembered.load(Ordering::Relaxed);
-        self.shared.store.bytes() + parts + 4 * self.next.capacity()
+        self.shared.store.bytes() + parts + self.next.bytes()
     }
 
     /// Visits one state; true if the search is over.
@@ -159,7 +166,6 @@ impl<'s, 'm> Worker<'s, 'm> {
     where
         's: 'b,
     {
-        self.shared.store.read(state, &mut self.numbers);
         let numbers = std::mem::take(&mut self.numbers);
         let over = self.take_moves(state, &numbers, book);
         self.numbers = numbers;
@@ -188,57 +194,81 @@ impl<'s, 'm> Worker<'s, 'm> {
             Reduction::On => self.mover.reduce(numbers),
             Reduction::Communications | Reduction::Off => self.mover.found.len(),
         };
-        let base = hash(numbers);
-        let mut progress = false;
-        let mut index = 0;
-        while index < self.mover.found.len() {
-            if index == enough && progress {
-                break;
-            }
-            let found = self.mover.found[index];
-            self.transitions += 1;
-            match &self.mover.get(found).end {
-                MoveEnd::Goes => {}
-                MoveEnd::Exits => {
-                    progress = true;
-                    index += 1;
-                    continue;
-                }
-                MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
-                    let what = Wrong::Move(self.mover.get(found).clone());
-                    self.shared.find(Finding { state, what });
-                    return true;
-                }
-            }
-            let mut hashed = self.mover.apply(found, numbers, base, &mut self.successor);
-            if !self.mover.space.groups.is_empty() {
-                for group in &self.mover.space.groups {
-                    self.successor[group.clone()].sort_unstable();
-                }
-                hashed = hash(&self.successor);
-            }
-            loop {
-                match book.add(&mut self.pen, Some(state), &self.successor, hashed) {
-                    Added::New(new) => {
-                        progress = true;
-                        self.next.push(new);
-                    }
-                    Added::Known(_) => {}
-                    Added::Full => {
-                        self.shared.reach(Limit::Memory);
-                        return true;
-                    }
-                    Added::Crowded => {
-                        book.reopen();
-                        continue;
-                    }
-                }
-                break;
-            }
-            index += 1;
+        let all = self.mover.found.len();
+        match self.take(state, numbers, 0..enough, book) {
+            Taken::Over => true,
+            Taken::Progress => false,
+            // Everything that is enough leads back to where the search has been.
+            Taken::Nothing => enough < all && self.take(state, numbers, enough..all, book) == Taken::Over,
         }
-        false
     }
+
+    /// Takes some of the moves found, in bundles.
+    fn take<'b>(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>, book: &mut Book<'b>) -> Taken
+    where
+        's: 'b,
+    {
+        let base = hash(numbers);
+        let mut taken = Taken::Nothing;
+        for start in moves.clone().step_by(BUNDLE) {
+            self.hashes.clear();
+            for index in start..moves.end.min(start + BUNDLE) {
+                let found = self.mover.found[index];
+                self.transitions += 1;
+                match &self.mover.get(found).end {
+                    MoveEnd::Goes => self.lead(found, numbers, base),
+                    MoveEnd::Exits => taken = Taken::Progress,
+                    MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
+                        let what = Wrong::Move(self.mover.get(found).clone());
+                        self.shared.find(Finding { state, what });
+                        return Taken::Over;
+                    }
+                }
+            }
+            let (width, next, store) = (numbers.len(), &mut self.next, self.shared.store);
+            let successors = &self.successors;
+            book.add_all(&mut self.pen, Some(state), successors, &self.hashes, &mut |index, added| match added {
+                Added::New(new) => {
+                    if taken == Taken::Nothing {
+                        taken = Taken::Progress;
+                    }
+                    next.push(store, new, &successors[index * width..(index + 1) * width]);
+                }
+                Added::Known(_) => {}
+                Added::Full => taken = Taken::Over,
+            });
+            if taken == Taken::Over {
+                self.shared.reach(Limit::Memory);
+                return taken;
+            }
+        }
+        taken
+    }
+
+    /// Adds where a move leads to the bundle.
+    fn lead(&mut self, found: MoveRef, numbers: &[u32], base: u64) {
+        let start = self.hashes.len() * numbers.len();
+        let successor = &mut self.successors[start..start + numbers.len()];
+        let mut hashed = self.mover.apply(found, numbers, base, successor);
+        if !self.mover.space.groups.is_empty() {
+            for group in &self.mover.space.groups {
+                successor[group.clone()].sort_unstable();
+            }
+            hashed = hash(successor);
+        }
+        self.hashes.push(hashed);
+    }
+}
+
+/// What taking moves has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Taken {
+    /// They all lead to states that were known.
+    Nothing,
+    /// One is new, or ends the run.
+    Progress,
+    /// The search is over.
+    Over,
 }
 
 /// Searches a space.
@@ -253,7 +283,7 @@ pub(crate) fn search<'m>(
         limits: options.limits.clone(),
         reduction: options.reduction,
         started: Instant::now(),
-        level: RwLock::new(Vec::new()),
+        level: RwLock::new(Level::default()),
         taken: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         over: AtomicBool::new(false),
@@ -266,7 +296,7 @@ pub(crate) fn search<'m>(
     mover.settle(&mut start);
     let mut main = Worker::new(&shared, space, mover);
     if let Added::New(first) = store.open().add(&mut main.pen, None, &start, hash(&start)) {
-        main.next.push(first);
+        main.next.push(store, first, &start);
     }
     let mut others = Vec::new();
     for _ in 1..options.threads.max(1) {
@@ -275,7 +305,7 @@ pub(crate) fn search<'m>(
         others.push(Worker::new(&shared, space, mover));
     }
     let barrier = Barrier::new(others.len() + 1);
-    let collected: Mutex<Vec<StateRef>> = Mutex::new(Vec::new());
+    let collected: Mutex<Level> = Mutex::new(Level::default());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
     let mut depth = 0;
     std::thread::scope(|scope| {
@@ -312,7 +342,7 @@ fn run_levels(
     shared: &Shared<'_>,
     main: &mut Worker<'_, '_>,
     barrier: &Barrier,
-    collected: &Mutex<Vec<StateRef>>,
+    collected: &Mutex<Level>,
     divides: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> u32 {
@@ -324,7 +354,7 @@ fn run_levels(
             level.clear();
             level.append(&mut main.next);
             level.append(&mut collected.lock().expect("no thread panics with it"));
-            if level.is_empty() || shared.stop.load(Ordering::Relaxed) {
+            if level.len() == 0 || shared.stop.load(Ordering::Relaxed) {
                 return depth;
             }
             shared.taken.store(0, Ordering::Relaxed);

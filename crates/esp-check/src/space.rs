@@ -5,14 +5,19 @@
 //!   slots of a state:   one per instance | what all share, if there are pools | one per bounded channel
 //! ```
 
+use crate::dispatch::can_take;
 use crate::domain::Unbounded;
-use crate::ltl::Atom;
+use crate::ltl::{Atom, Term};
 use crate::parts::{Parts, kinds_of};
 use crate::surroundings::Outside;
+use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::explore::{Offered, Standing};
-use quaject_esp_ir::ir::{AltOrder, Boundary, ChannelId, Direction, Op, Operation, ProcessId, Terminator, Type, Wait};
+use quaject_esp_ir::ir::{
+    AltOrder, Boundary, ChannelId, Direction, LabelId, Op, Operation, ProcessId, Terminator, Type, Wait,
+};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_ir::step::Control;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// How steps are put together.
@@ -48,9 +53,14 @@ pub(crate) struct Space<'m> {
     pub(crate) receivers: Vec<Vec<u32>>,
     /// Groups of slots whose order does not matter.
     pub(crate) groups: Vec<std::ops::Range<usize>>,
-    /// Per instance: the atoms of the property that ask about it, at most 8, each with the label's position in its code.
+    /// The atoms of the property.
+    pub(crate) atoms: Vec<Atom>,
+    /// Per instance: the atoms of the property that ask for its labels, at most 8, each with the label's position in its
+    /// code.
     pub(crate) watched: Vec<Vec<(usize, usize)>>,
     pub(crate) watches: bool,
+    /// Per instance: its variables that the property asks for.
+    pub(crate) observed: Vec<Vec<SmolStr>>,
     texts: Vec<ProcessText>,
     processes: Vec<ProcessId>,
     /// Per channel: the instances that read it, and those that write it.
@@ -68,7 +78,7 @@ struct ProcessText {
 }
 
 /// The waits of a process.
-fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item = &Wait> {
+pub(crate) fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item = &Wait> {
     process.body.blocks.iter().filter_map(|block| match &block.terminator {
         Terminator::Wait(wait) => Some(wait),
         Terminator::Jump(_)
@@ -137,8 +147,10 @@ impl<'m> Space<'m> {
             stepping: if pools || wide { Stepping::Whole } else { stepping },
             receivers: Vec::new(),
             groups: if alike { interchangeable(model, &processes) } else { Vec::new() },
+            atoms: Vec::new(),
             watched: vec![Vec::new(); instances],
             watches: false,
+            observed: vec![Vec::new(); instances],
             texts: Vec::new(),
             users: users(model, &processes),
             processes,
@@ -184,34 +196,56 @@ impl<'m> Space<'m> {
         ProcessText { exits, noticed, coupled }
     }
 
-    /// Keeps in every state what these atoms ask for. Returns an atom that is one too many for its process.
-    pub(crate) fn watch(&mut self, atoms: &[Atom]) -> Result<(), Atom> {
+    /// Keeps in every state what these atoms ask for; false if that is too much.
+    pub(crate) fn watch(&mut self, atoms: Vec<Atom>) -> bool {
         for (number, atom) in atoms.iter().enumerate() {
-            let process = &self.model.program.processes[self.process(atom.instance).0 as usize];
-            let mut position = 0;
-            let mut found = None;
-            for block in &process.body.blocks {
-                for instruction in &block.instructions {
-                    if matches!(instruction.op, Op::Mark(label) if label == atom.label) {
-                        found = Some(position);
+            let fits = number < 64
+                && match atom {
+                    Atom::Passed { instance, label } => self.watch_label(number, *instance, *label),
+                    Atom::Compares(left, _, right) => {
+                        self.observe(left);
+                        self.observe(right);
+                        true
                     }
-                    position += 1;
+                };
+            if !fits {
+                return false;
+            }
+        }
+        self.atoms = atoms;
+        // Replicas of which different things are asked for cannot share a table.
+        self.kinds = (0..self.kinds.len()).collect();
+        self.parts = Parts::new(self.kinds.len());
+        true
+    }
+
+    fn watch_label(&mut self, number: usize, instance: u32, label: LabelId) -> bool {
+        let process = &self.model.program.processes[self.process(instance).0 as usize];
+        let mut position = 0;
+        let mut found = None;
+        for block in &process.body.blocks {
+            for instruction in &block.instructions {
+                if matches!(instruction.op, Op::Mark(other) if other == label) {
+                    found = Some(position);
                 }
                 position += 1;
             }
-            // A label that no run can reach is never passed.
-            let Some(position) = found else { continue };
-            let watched = &mut self.watched[atom.instance as usize];
-            if watched.len() == 8 || number >= 64 {
-                return Err(*atom);
-            }
-            watched.push((number, position));
-            self.watches = true;
+            position += 1;
         }
-        // Replicas of which different labels are asked for cannot share a table.
-        self.kinds = (0..self.kinds.len()).collect();
-        self.parts = Parts::new(self.kinds.len());
-        Ok(())
+        // A label that no run can reach is never passed.
+        let Some(position) = found else { return true };
+        let watched = &mut self.watched[instance as usize];
+        watched.push((number, position));
+        self.watches = true;
+        watched.len() <= 8
+    }
+
+    fn observe(&mut self, term: &Term) {
+        if let Term::Variable { instance, name } = term
+            && !self.observed[*instance as usize].contains(name)
+        {
+            self.observed[*instance as usize].push(name.clone());
+        }
     }
 
     pub(crate) fn process(&self, instance: u32) -> ProcessId {
@@ -237,8 +271,23 @@ impl<'m> Space<'m> {
         self.stepping == Stepping::Settled && !self.texts[self.processes[instance as usize].0 as usize].noticed
     }
 
-    /// The instances with which one that stands so can have to do.
-    pub(crate) fn concerns(&self, instance: u32, standing: &Standing) -> u128 {
+    /// The instances that can take this message of an instance, or any if it is not known, by their text.
+    pub(crate) fn possible_receivers(&self, instance: u32, channel: ChannelId, message: Option<&[Datum]>) -> u128 {
+        let Some(message) = message else { return u128::MAX };
+        let takes = |receiver: &&u32| {
+            let process = &self.model.program.processes[self.processes[**receiver as usize].0 as usize];
+            can_take(process, **receiver, channel, message)
+        };
+        self.receivers[instance as usize].iter().filter(takes).fold(0, |all, receiver| all | bit(*receiver as usize))
+    }
+
+    /// Whether an instance is in a set, or such that no set tells.
+    pub(crate) fn is_among(&self, instance: u32, set: u128) -> bool {
+        instance as usize >= MOST_IN_SETS || set & bit(instance as usize) != 0
+    }
+
+    /// The instances with which one that stands so can have to do, if only these can take what it sends.
+    pub(crate) fn concerns(&self, instance: u32, standing: &Standing, receivers: u128) -> u128 {
         let text = &self.texts[self.processes[instance as usize].0 as usize];
         let mut concerned = text.coupled;
         match standing.control {
@@ -248,7 +297,7 @@ impl<'m> Space<'m> {
         for offered in standing.branches.iter().flatten() {
             concerned |= match offered {
                 Offered::In(channel) => self.users[channel.0 as usize].1,
-                Offered::Out(channel) => self.users[channel.0 as usize].0,
+                Offered::Out(channel) => self.users[channel.0 as usize].0 & receivers,
                 Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After => 0,
             };
         }

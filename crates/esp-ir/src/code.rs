@@ -10,6 +10,7 @@ use crate::liveness::{Dead, DeadAt, dead_at};
 use crate::store::{Kind, Layouts};
 use crate::typing::{is_value, operand_type, place_type};
 use rustc_hash::FxHashSet;
+use smol_str::SmolStr;
 
 /// A register of a frame.
 pub(crate) type Register = u32;
@@ -226,6 +227,8 @@ pub(crate) struct WaitCode {
     pub(crate) retries: bool,
     /// Whether a branch waits for the world or a time.
     pub(crate) watches: bool,
+    /// Variables that are asked for, where they are, and of which type.
+    pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
 }
 
 #[derive(Clone, Debug)]
@@ -585,6 +588,11 @@ impl<'a> Decoder<'a> {
             location,
             retries,
             watches,
+            observed: wait
+                .observed
+                .iter()
+                .map(|(name, value)| (name.clone(), value.0, self.body.values[value.0 as usize].ty))
+                .collect(),
         }
     }
 

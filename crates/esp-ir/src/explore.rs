@@ -4,9 +4,10 @@
 use crate::code::OperationCode;
 use crate::coverage::Coverage;
 use crate::datum::Datum;
-use crate::ir::{AltOrder, Boundary, ChannelId, Location, ProcessId, Rest};
+use crate::ir::{AltOrder, Boundary, ChannelId, IntType, Location, ProcessId, Rest, Type};
 use crate::step::{Control, Machine, Outside, State, Step, channel_of};
 use crate::world::World;
+use smol_str::SmolStr;
 
 /// What others can see of an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +132,31 @@ impl Machine<'_> {
             Control::Waiting { wait } => body.waits[wait as usize].location,
             Control::Ended => Location::default(),
         }
+    }
+
+    /// The variables that a model's properties ask for, and their values, where an instance waits; nothing elsewhere.
+    pub fn observed(&self, state: &State, instance: u32) -> Vec<(SmolStr, i128)> {
+        let (process, _) = self.code.instances[instance as usize];
+        let Control::Waiting { wait } = state.control(instance) else { return Vec::new() };
+        let wait = &self.code.processes[process.0 as usize].waits[wait as usize];
+        let registers = &state.instances[instance as usize].frame.registers;
+        let observed = wait.observed.iter().map(|(name, register, ty)| {
+            let value = registers[*register as usize];
+            let value = match self.program().types.get(*ty) {
+                Type::Int(IntType::U64) => i128::from(value as u64),
+                Type::Int(_)
+                | Type::Error
+                | Type::Bool
+                | Type::Bytes { .. }
+                | Type::Pid(_)
+                | Type::Array { .. }
+                | Type::Record(_)
+                | Type::Union(_)
+                | Type::Boxed(_) => i128::from(value),
+            };
+            (name.clone(), value)
+        });
+        observed.collect()
     }
 
     /// Where in the text a branch of the operation an instance waits at stands.

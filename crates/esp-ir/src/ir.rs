@@ -562,6 +562,9 @@ pub struct Wait {
     pub branches: Vec<Branch>,
     /// `else`: possible exactly when no open branch can commit.
     pub otherwise: Option<BlockId>,
+    /// Variables that a model's property asks for, with their values here. Only models have any, and the text form
+    /// does not show them.
+    pub observed: Vec<(SmolStr, Value)>,
 }
 
 /// How a branch is chosen among those that can commit.

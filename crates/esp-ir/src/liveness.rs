@@ -146,6 +146,7 @@ impl Flow<'_> {
     /// What is live at a wait once its guards and times have been looked at.
     fn live_at_rest(&self, wait: &Wait) -> Set {
         let mut live = Set::default();
+        wait.observed.iter().for_each(|(_, value)| live.insert(value.0));
         for branch in &wait.branches {
             match branch.guard {
                 Guard::Region(entry) => self.join(&mut live, entry, &[]),

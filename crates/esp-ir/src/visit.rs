@@ -119,6 +119,7 @@ fn wait_values(wait: &mut Wait, visit: &mut dyn FnMut(&mut Value)) {
             Operation::After { amount, unit_ns: _ } => visit(amount),
         }
     }
+    wait.observed.iter_mut().for_each(|(_, value)| visit(value));
 }
 
 /// Calls `visit` on the operands of the `==` in a pattern.

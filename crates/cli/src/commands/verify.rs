@@ -4,7 +4,8 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry, Verdict, script,
+    Compaction, Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry, Verdict,
+    script,
 };
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
@@ -136,6 +137,7 @@ fn options(arguments: &Verify) -> Options {
         reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
         liveness: if arguments.progress { Liveness::Progress } else { Liveness::Ignored },
+        compaction: if arguments.compact { Compaction::On } else { Compaction::Off },
         threads: usize::from(arguments.threads),
         limits: Limits {
             states: arguments.max_states,
@@ -188,7 +190,7 @@ fn progress_line(now: &Progress) -> String {
 
 pub(crate) fn tell(model: &ModelProgram, options: &Options, report: &Report, json: bool) -> Result<(), Stop> {
     if json {
-        let mut line = json_of(model, report).to_string();
+        let mut line = json_of(model, options, report).to_string();
         line.push('\n');
         return print(line.as_bytes());
     }
@@ -196,7 +198,7 @@ pub(crate) fn tell(model: &ModelProgram, options: &Options, report: &Report, jso
 }
 
 /// The verdict for programs.
-fn json_of(model: &ModelProgram, report: &Report) -> serde_json::Value {
+fn json_of(model: &ModelProgram, options: &Options, report: &Report) -> serde_json::Value {
     let program = &model.program;
     let (verdict, counterexample) = match &report.verdict {
         Verdict::Holds => ("holds", None),
@@ -223,6 +225,7 @@ fn json_of(model: &ModelProgram, report: &Report) -> serde_json::Value {
         "depth": report.depth,
         "seconds": report.elapsed.as_secs_f64(),
         "bytes": report.bytes,
+        "omission": report.omission(options),
         "restrictions": report.restrictions,
         "unreached": report.unreached.iter().map(|at| location_text(program, *at)).collect::<Vec<_>>(),
         "problem": counterexample.map(|found| found.problem.name()),

@@ -98,6 +98,101 @@ fn until_and_release() {
     }
 }
 
+#[test]
+fn variables_in_properties() {
+    let program = "channel c(u8); channel d(u8);
+        process buffer {
+          var used: u8 = 0, unread = 7;
+          while { alt {
+            when (used < 2) in(c, _)    { used += 1; unread = -1; }
+            when (used > 0) out(d, used) { used -= 1; }
+          } }
+        }
+        process put[2] { var own = int(@); while { out(c, u8(own)); } }
+        process get { var last: u8 = 0; while { in(d, $x); last = x; } }";
+    for (property, holds) in [
+        ("[] (buffer:used <= 2)", true),
+        ("[] (buffer:used < 2)", false),
+        ("[] (0 <= buffer:used && 3 > buffer:used)", true),
+        ("<> (buffer:used == 2)", false),
+        ("<> buffer:used", true),
+        ("(buffer:used == 0) U (buffer:used == 1)", true),
+        ("[] (get:last >= buffer:used)", false),
+        ("[] <> (get:last == 2)", false),
+        ("[] (get:last == 2 -> <> (get:last != 2))", false),
+        ("[] (buffer:unread == 7 || buffer:unread == -1 || buffer:unread == 0)", true),
+        ("<> [] (buffer:unread == -1)", true),
+        ("<> (put[1]:own == 1) && [] (put[0]:own != 1) && [] (put:own == 0)", true),
+        ("[] (put[1]:own <-> put[0]:own)", false),
+        ("[] (1 -> buffer:used<>0)", false),
+    ] {
+        let model = model(&format!("{program} model m {{ ltl \"{property}\"; }}"), None);
+        let Ok(report) = check(&model, &UNREDUCED, &mut |_| {}) else {
+            assert_eq!(property, "[] (1 -> buffer:used<>0)");
+            continue;
+        };
+        assert_eq!(report.verdict == Verdict::Holds, holds, "{property}: {}", report.text(&model, &UNREDUCED));
+    }
+}
+
+#[test]
+fn variables_that_are_not_there() {
+    let refused = |property: &str, expected: Expect| {
+        let text = "channel c(int); process q { while { in(c, _); } }
+            process proc { var count = 0, list: #array of int = #[0; 2]; { var t = 1; out(c, t); } { var t = 2; out(c, t); }
+              list[0] = count; out(c, list[0]); }";
+        let model = model(&format!("{text} model m {{ ltl \"{property}\"; }}"), None);
+        match check(&model, &Options::default(), &mut |_| {}) {
+            Err(Refusal::Property(bad)) => {
+                expected.assert_eq(&format!("{}\n{}\n", bad.message, bad.help.unwrap_or_default()));
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    refused(
+        "[] (proc:cuont < 3)",
+        expect![[r#"
+        `proc` has no variable `cuont`
+        did you mean `count`?
+    "#]],
+    );
+    refused(
+        "[] (proc:list < 3)",
+        expect![[r#"
+        `list` of `proc` is not one number that can be asked for where it waits
+        only integers, `bool`s and ids under a name of their own can be
+    "#]],
+    );
+    refused(
+        "[] (proc:t < 3)",
+        expect![[r#"
+        `t` of `proc` is not one number that can be asked for where it waits
+        only integers, `bool`s and ids under a name of their own can be
+    "#]],
+    );
+    refused(
+        "[] (proc:count < )",
+        expect![[r#"
+        expected a formula, found `)`
+        a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
+    "#]],
+    );
+    refused(
+        "[] (proc:count < q)",
+        expect![[r#"
+        expected a number or a variable to compare with
+        a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
+    "#]],
+    );
+    refused(
+        "[] 3",
+        expect![[r#"
+        3 alone says nothing
+        a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
+    "#]],
+    );
+}
+
 fn refused(property: &str, expected: Expect) {
     let model = model(&format!("process proc {{ #1 yield; #retry }} model m {{ ltl \"{property}\"; }}"), None);
     match check(&model, &Options::default(), &mut |_| {}) {
@@ -141,16 +236,16 @@ fn properties_that_say_nothing() {
     refused(
         "[] proc",
         expect![[r#"
-        `proc` alone says nothing
-        a label is written `P@L1` for `#1` of process `P`
-    "#]],
+            `proc` alone says nothing
+            a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
+        "#]],
     );
     refused(
         "",
         expect![[r#"
-        expected a formula, found the end
-        a label is written `P@L1` for `#1` of process `P`
-    "#]],
+            expected a formula, found the end
+            a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
+        "#]],
     );
     refused(
         "proc[3]@L1",

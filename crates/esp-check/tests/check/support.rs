@@ -1,7 +1,7 @@
 //! One check function: a program in, the verdict and the run that goes wrong out.
 
 use expect_test::Expect;
-use quaject_esp_check::{Options, Reduction, Report, Verdict, check};
+use quaject_esp_check::{Compaction, Options, Reduction, Report, Verdict, check};
 use quaject_esp_ir::lower::lower_model;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::check::{Loader, analyze};
@@ -37,6 +37,7 @@ pub(crate) fn explore(model: &ModelProgram, options: &Options) -> Report {
 pub(crate) const UNREDUCED: Options = Options {
     reduction: Reduction::Off,
     symmetry: quaject_esp_check::Symmetry::Off,
+    compaction: Compaction::Off,
     liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
     limits: quaject_esp_check::Limits { states: None, bytes: None, time: None },
@@ -55,6 +56,14 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     };
     assert_eq!(kind(&all), kind(&two));
     assert_eq!(kind(&all), kind(&reduced));
+    let hashed = Options { compaction: Compaction::On, ..UNREDUCED };
+    let by_hash = explore(model, &hashed);
+    assert_eq!(kind(&all), kind(&by_hash));
+    if by_hash.verdict == Verdict::Holds {
+        assert_eq!(all.states, by_hash.states);
+        let told = by_hash.text(model, &hashed);
+        assert!(!told.contains("no errors in") && told.contains("probability"), "{told}");
+    }
     let mut text = kind(&all);
     match &all.verdict {
         Verdict::Holds => {

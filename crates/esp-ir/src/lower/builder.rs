@@ -446,6 +446,21 @@ impl<'c, 'p> Builder<'c, 'p> {
     }
 
     /// Analysis proved that no such value is used; it only keeps the graph whole.
+    /// The present values of the variables that are wanted: integers, `bool`s and ids whose name no other variable of the
+    /// process has.
+    pub(super) fn observed(&mut self) -> Vec<(SmolStr, Value)> {
+        let mut observed = Vec::new();
+        for name in self.context.observed_here.clone() {
+            let mut locals = self.locals.iter().enumerate().filter(|(_, local)| local.name == name);
+            let (Some((index, local)), None) = (locals.next(), locals.next()) else { continue };
+            if self.context.types.is_scalar(local.ty) && !observed.iter().any(|(known, _)| *known == name) {
+                let value = self.read(LocalId(index as u32));
+                observed.push((name, value));
+            }
+        }
+        observed
+    }
+
     fn undefined(&mut self, local: LocalId) -> Value {
         let value = self.new_value(self.local(local).ty);
         let instruction = Instruction { result: Some(value), op: Op::Constant(0), location: Location::default() };

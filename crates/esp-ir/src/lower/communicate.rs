@@ -56,7 +56,8 @@ impl<'p> Builder<'_, 'p> {
             CommunicateForm::PriAlt => AltOrder::Priority,
         };
         let rest = if communicate.idle { Rest::Idle } else { Rest::Stuck };
-        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise }), span);
+        let observed = self.observed();
+        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed }), span);
         let join = self.block();
         for (then, bound, branch) in bodies {
             self.enter(then);

@@ -27,6 +27,7 @@ use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 
 /// Lowers a program that analysis found free of errors.
 pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
@@ -79,6 +80,9 @@ struct Context<'p> {
     optional: FxHashMap<TypeId, TypeId>,
     /// Pure functions that ask `free(T)`, themselves or through others.
     free_functions: Vec<bool>,
+    /// Variables whose values are wanted at every wait: process and name. Of the process being lowered: the names.
+    observed: Vec<(SmolStr, SmolStr)>,
+    observed_here: Vec<SmolStr>,
 }
 
 impl<'p> Context<'p> {
@@ -92,6 +96,8 @@ impl<'p> Context<'p> {
             counted: FxHashMap::default(),
             optional: FxHashMap::default(),
             free_functions: functions_that_ask_free(program),
+            observed: Vec::new(),
+            observed_here: Vec::new(),
         }
     }
 
@@ -167,6 +173,8 @@ fn lower_function<'p>(context: &mut Context<'p>, function: &'p hir::Function) ->
 }
 
 fn lower_process<'p>(context: &mut Context<'p>, process: &'p hir::Process) -> ir::Process {
+    let wanted = context.observed.iter().filter(|(name, _)| *name == process.name);
+    context.observed_here = wanted.map(|(_, variable)| variable.clone()).collect();
     let sites = process.sites.iter().map(|site| ir::Site {
         channel: site.channel,
         direction: site.direction,

@@ -11,6 +11,7 @@ use crate::ir::{Base, Edge, ProcessId};
 use crate::model::{Abstraction, ModelProgram, Part, Role, Scope, Values};
 use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
 use quaject_esp_syntax::span::SourceMap;
+use smol_str::SmolStr;
 
 /// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
 pub fn lower_model(
@@ -21,6 +22,7 @@ pub fn lower_model(
 ) -> ModelProgram {
     let environment = model.map_or(&[][..], |model| &model.environment);
     let mut context = Context::new(program, sources, usize::MAX);
+    context.observed = model.iter().flat_map(|model| &model.properties).flat_map(|text| variables_of(text)).collect();
     let lowered = lower_with(&mut context, environment);
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {
@@ -68,6 +70,26 @@ pub fn lower_model(
         }
     }
     result
+}
+
+/// The variables that a property names as `P:v` or `P[n]:v`: process and variable.
+fn variables_of(property: &str) -> Vec<(SmolStr, SmolStr)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for (at, _) in property.match_indices(':') {
+        let before = property[..at].trim_end();
+        let before = match before.strip_suffix(']').and_then(|replica| replica.rfind('[')) {
+            Some(open) => before[..open].trim_end(),
+            None => before,
+        };
+        let process = &before[before.rfind(|c| !is_word(c)).map_or(0, |end| end + 1)..];
+        let after = property[at + 1..].trim_start();
+        let variable = &after[..after.find(|c| !is_word(c)).unwrap_or(after.len())];
+        if !process.is_empty() && !variable.is_empty() {
+            found.push((process.into(), variable.into()));
+        }
+    }
+    found
 }
 
 fn weighed(weight: &Weight) -> Values {
@@ -222,7 +244,13 @@ fn outside(
         then: BlockId(number as u32 + 2),
         location: Location::default(),
     });
-    let wait = Wait { order: AltOrder::Fair, rest: Rest::Idle, branches: branches.collect(), otherwise: None };
+    let wait = Wait {
+        order: AltOrder::Fair,
+        rest: Rest::Idle,
+        branches: branches.collect(),
+        otherwise: None,
+        observed: Vec::new(),
+    };
     let back = || Terminator::Jump(Edge { to: BlockId(1), arguments: Vec::new() });
     body.blocks = vec![block(Vec::new(), back()), block(code, Terminator::Wait(wait))];
     body.blocks.extend((0..=sites).map(|_| block(Vec::new(), back())));

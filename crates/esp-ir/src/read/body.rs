@@ -379,7 +379,7 @@ impl Reader<'_> {
             }
             branches.push(self.branch()?);
         }
-        Ok((Terminator::Wait(Wait { order, rest, branches, otherwise }), location))
+        Ok((Terminator::Wait(Wait { order, rest, branches, otherwise, observed: Vec::new() }), location))
     }
 
     pub(super) fn branch(&mut self) -> Result<Branch> {

@@ -177,7 +177,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             ways.push((member, number, then, parameters));
         }
         let rest = if all_idle { Rest::Idle } else { Rest::Stuck };
-        let wait = Wait { order, rest, branches: asked, otherwise };
+        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new() };
         self.out.finish(path.block, Terminator::Wait(wait), location);
         for (member, number, then, parameters) in ways {
             let mut way = path.clone();

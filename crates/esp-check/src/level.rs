@@ -1,0 +1,59 @@
+//! The states of one level of a search, which are still to be looked at: by reference, and where the store keeps only
+//! their signatures by their numbers too.
+
+use crate::store::{StateRef, Store, pack, unpack};
+
+/// The states of one level.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    states: Vec<StateRef>,
+    /// With compaction: the packed numbers, and where each state's end.
+    words: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl Level {
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.states.clear();
+        self.words.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a state with these numbers.
+    pub(crate) fn push(&mut self, store: &Store, state: StateRef, numbers: &[u32]) {
+        self.states.push(state);
+        if !store.is_whole() {
+            pack(numbers, &mut self.words);
+            self.ends.push(self.words.len());
+        }
+    }
+
+    /// Moves all states of another one here.
+    pub(crate) fn append(&mut self, other: &mut Level) {
+        let base = self.words.len();
+        self.states.append(&mut other.states);
+        self.words.append(&mut other.words);
+        self.ends.extend(other.ends.drain(..).map(|end| base + end));
+    }
+
+    /// A state by its place here, its numbers read.
+    pub(crate) fn read(&self, store: &Store, index: usize, numbers: &mut [u32]) -> StateRef {
+        let state = self.states[index];
+        if store.is_whole() {
+            store.read(state, numbers);
+        } else {
+            let start = if index == 0 { 0 } else { self.ends[index - 1] };
+            unpack(self.words[start..self.ends[index]].iter().copied(), numbers);
+        }
+        state
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        4 * (self.states.capacity() + self.words.capacity()) + 8 * self.ends.capacity()
+    }
+}

@@ -1,0 +1,58 @@
+//! The moves of a program that is stepped as a whole, because one step can change other instances than its own.
+
+use crate::moves::{Hop, MoveRef, Mover};
+use quaject_esp_ir::explore::Offered;
+use quaject_esp_ir::ir::ChannelId;
+use quaject_esp_ir::step::Step;
+
+impl<'m> Mover<'m> {
+    pub(crate) fn find_whole(&mut self, numbers: &[u32]) {
+        self.load_all(numbers);
+        self.world.offer(None);
+        self.world.choose(&[]);
+        let steps = self.machine.conceivable(&mut self.state, &mut self.world);
+        let slots: Vec<u32> = (0..self.space.instances as u32).chain(self.space.shared).collect();
+        let mut moves = Vec::new();
+        for step in steps {
+            let messages = match self.channel_from_world(step) {
+                Some(channel) => {
+                    let counter = self.space.counter(channel);
+                    if counter.is_some_and(|slot| !self.space.may_count(slot, numbers[slot as usize])) {
+                        continue;
+                    }
+                    let count = self.world.outside().messages[channel.0 as usize].len();
+                    (0..count).map(|number| Some((channel, number))).collect()
+                }
+                None => vec![None],
+            };
+            for message in messages {
+                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                    self.load_all(numbers);
+                    self.world.offer(message);
+                    if !self.machine.is_served(&mut self.state, &mut self.world, instance, branch) {
+                        continue;
+                    }
+                }
+                let restore = |mover: &mut Mover<'m>| mover.load_all(numbers);
+                self.try_all(step, message, &slots, &restore, &mut moves);
+            }
+            self.load_all(numbers);
+        }
+        for found in &mut moves {
+            let changed = found.changes.iter().filter(|(slot, part)| numbers[*slot as usize] != *part);
+            found.changes = changed.copied().collect();
+        }
+        self.found.extend((0..moves.len() as u32).map(MoveRef));
+        self.hops.clear();
+        self.hops.resize(moves.len(), Hop::Long);
+        self.moves = moves;
+    }
+
+    fn channel_from_world(&self, step: Step) -> Option<ChannelId> {
+        let Step::FromWorld { instance, branch } = step else { return None };
+        match self.machine.standing(&self.state, instance).branches.get(branch as usize) {
+            Some(Some(Offered::FromWorld(channel))) => Some(*channel),
+            Some(_) | None => None,
+        }
+    }
+}
