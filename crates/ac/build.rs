@@ -1,5 +1,5 @@
 //! Compiles the C core and the machine's assembly. Tells dependent build scripts where the headers are
-//! (`DEP_QUAJECT_AC_INCLUDE`).
+//! (`DEP_QUAJECT_AC_INCLUDE`, and `DEP_QUAJECT_AC_RINGS` for the rings').
 
 use std::path::Path;
 use std::{env, fs};
@@ -25,6 +25,7 @@ fn main() {
 
     let root = env::var("CARGO_MANIFEST_DIR").expect("Cargo sets the package's folder");
     println!("cargo::metadata=include={root}/include");
+    println!("cargo::metadata=rings={rings}");
     println!("cargo::rustc-env=QUAJECT_RING_INCLUDE={rings}");
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-changed=include");

@@ -37,36 +37,36 @@ unsafe extern "C" {
 
 /// What is measured, under which name; the operations of one round.
 const CONTENDERS: &[(&str, Measured, i64)] = &[
-    ("a call, gcc", gcc_call, 100_000),
-    ("a call, clang", clang_call, 100_000),
-    ("empty ASYNC, gcc", gcc_empty_async, 100_000),
-    ("empty ASYNC, clang", clang_empty_async, 100_000),
-    ("block with an empty task, gcc", gcc_finish_empty, 100_000),
-    ("block with an empty task, clang", clang_finish_empty, 100_000),
-    ("block with a task that yields, gcc", gcc_finish_yield, 100_000),
-    ("block with a task that yields, clang", clang_finish_yield, 100_000),
-    ("yield, gcc", gcc_yield, 100_000),
-    ("yield, clang", clang_yield, 100_000),
-    ("yield to a task, gcc", gcc_yield_direct, 100_000),
-    ("yield to a task, clang", clang_yield_direct, 100_000),
-    ("yield to a number and save, gcc", gcc_yield_id, 100_000),
-    ("yield to a number and save, clang", clang_yield_id, 100_000),
-    ("scope with a task that yields, Rust", peers::scope_create, 100_000),
-    ("corosensei, resume or suspend", peers::corosensei_switch, 100_000),
-    ("corosensei, pooled task that yields", peers::corosensei_create, 100_000),
-    ("Boost.Context, switch", boost_context_switch, 100_000),
+    ("a call, gcc", gcc_call, 20_000),
+    ("a call, clang", clang_call, 20_000),
+    ("empty ASYNC, gcc", gcc_empty_async, 20_000),
+    ("empty ASYNC, clang", clang_empty_async, 20_000),
+    ("block with an empty task, gcc", gcc_finish_empty, 20_000),
+    ("block with an empty task, clang", clang_finish_empty, 20_000),
+    ("block with a task that yields, gcc", gcc_finish_yield, 20_000),
+    ("block with a task that yields, clang", clang_finish_yield, 20_000),
+    ("yield, gcc", gcc_yield, 20_000),
+    ("yield, clang", clang_yield, 20_000),
+    ("yield to a task, gcc", gcc_yield_direct, 20_000),
+    ("yield to a task, clang", clang_yield_direct, 20_000),
+    ("yield to a number and save, gcc", gcc_yield_id, 20_000),
+    ("yield to a number and save, clang", clang_yield_id, 20_000),
+    ("scope with a task that yields, Rust", peers::scope_create, 20_000),
+    ("corosensei, resume or suspend", peers::corosensei_switch, 20_000),
+    ("corosensei, pooled task that yields", peers::corosensei_create, 20_000),
+    ("Boost.Context, switch", boost_context_switch, 20_000),
     ("Boost.Context, pooled task that yields", boost_context_create, 20_000),
     ("Boost.Fiber, yield", boost_fiber_yield, 20_000),
     ("Boost.Fiber, task that yields, joined", boost_fiber_create, 5_000),
-    ("C++20, symmetric transfer", cpp20_symmetric, 100_000),
-    ("C++20, coroutine that yields", cpp20_create, 100_000),
-    ("async-task, yield", peers::async_task_yield, 50_000),
+    ("C++20, symmetric transfer", cpp20_symmetric, 20_000),
+    ("C++20, coroutine that yields", cpp20_create, 20_000),
+    ("async-task, yield", peers::async_task_yield, 20_000),
     ("async-task, task that yields", peers::async_task_create, 20_000),
-    ("tokio current_thread, yield", peers::tokio_yield, 50_000),
+    ("tokio current_thread, yield", peers::tokio_yield, 20_000),
     ("tokio current_thread, task that yields, joined", peers::tokio_create, 5_000),
 ];
 
-const ROUNDS: usize = 31;
+const ROUNDS: usize = 101;
 
 /// One line of the table of bars.
 struct Bar {
@@ -158,10 +158,8 @@ fn bars(of: impl Fn(&str) -> f64, go: Option<(f64, f64)>) -> Vec<Bar> {
             ratios: vec![("the paper's 71", 71.0, 5.0)],
             rule: Rule::All,
         });
-        let mut peers = vec![
-            ("async-task", of("async-task, yield"), 6.0),
-            ("tokio", of("tokio current_thread, yield"), 8.0),
-        ];
+        let mut peers =
+            vec![("async-task", of("async-task, yield"), 6.0), ("tokio", of("tokio current_thread, yield"), 8.0)];
         peers.extend(go.map(|(yields, _)| ("Go", yields, 15.0)));
         bars.push(Bar {
             what: named("yield through the queue, gcc", "yield through the queue, clang"),

@@ -140,7 +140,8 @@ pub(crate) extern "C" fn async_task_create(n: i64) -> u64 {
 }
 
 fn on_tokio<F: Future<Output = u64>>(future: F) -> u64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a current-thread runtime needs nothing");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().expect("a current-thread runtime needs nothing");
     runtime.block_on(future)
 }
 

@@ -113,7 +113,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for (compiler, level) in BY_HAND {
         let mut command = Command::new(compiler);
-        command.args(["-std=c99", level, "-o"]).arg(place.join(format!("hand{compiler}{level}"))).arg(here.join("hand.c"));
+        command
+            .args(["-std=c99", level, "-o"])
+            .arg(place.join(format!("hand{compiler}{level}")))
+            .arg(here.join("hand.c"));
         succeed(&mut command)?;
     }
     succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")))?;

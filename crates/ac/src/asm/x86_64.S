@@ -175,6 +175,16 @@ qj_ac__jump:                            // rdi = context
         jmp     *(%rdi)
         .size   qj_ac__jump, . - qj_ac__jump
 
+// Where functions marked QJ_AC__RETURNS_BY_JUMP go to return. The name is the compiler's; a program may have its own.
+        .p2align 4
+        .weak   __x86_return_thunk
+        .hidden __x86_return_thunk
+        .type   __x86_return_thunk, @function
+__x86_return_thunk:
+        pop     %rcx
+        notrack jmp *%rcx
+        .size   __x86_return_thunk, . - __x86_return_thunk
+
 // The frame of a function that starts a task with a body (quaject/thc.h, gcc), taken over to the task's stack: each of
 // the two frames sees this function return once, 0 in the old one and 1 in the copy.
         .p2align 5

@@ -23,7 +23,7 @@ struct epoll {
     int wake;
 };
 
-struct epoll *epoll_open(int wake) {
+struct epoll *qj_ac__epoll_open(int wake) {
     struct epoll *epoll = calloc(1, sizeof *epoll);
     if (epoll == NULL) qj_ac__die("out of memory for epoll");
     epoll->set = epoll_create1(EPOLL_CLOEXEC);
@@ -35,7 +35,7 @@ struct epoll *epoll_open(int wake) {
     return epoll;
 }
 
-void epoll_close(struct epoll *epoll) {
+void qj_ac__epoll_close(struct epoll *epoll) {
     close(epoll->set);
     free(epoll->table);
     free(epoll);
@@ -116,7 +116,7 @@ static ssize_t attempt(struct io_operation *operation) {
     return result >= 0 ? result : -errno;
 }
 
-void epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
+void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
     ssize_t result = operation->descriptor < 0 ? -EBADF : -EAGAIN;
     if (operation->kind == IO_CONNECT && result == -EAGAIN) result = start_connect(operation);
     if (result == -EAGAIN) {
@@ -140,9 +140,9 @@ static void take_out(struct epoll *epoll, struct io_operation *operation) {
     update(epoll, operation->descriptor);
 }
 
-void epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
+void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
     take_out(io->epoll, operation);
-    io_complete(io, operation, QJ_AC_CANCELED);
+    qj_ac__io_complete(io, operation, QJ_AC_CANCELED);
 }
 
 static void ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
@@ -151,11 +151,11 @@ static void ready(struct qj_ac_io *io, int descriptor, enum direction direction)
     ssize_t result = attempt(operation);
     if (result == -EAGAIN || result == -EINTR) return;
     take_out(io->epoll, operation);
-    io_complete(io, operation, result);
+    qj_ac__io_complete(io, operation, result);
     /* Ready for one; for the next the kernel is asked again. */
 }
 
-void epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
+void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct epoll *epoll = io->epoll;
     struct epoll_event events[256];
     uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);

@@ -12,6 +12,15 @@
 /* Value of a runtime's doorbell while its thread sleeps or is about to. */
 #define QJ_AC_SLEEPING 1u
 
+/* For functions in which a task waits for the first time, as most tasks do that call. When it goes on, the processor's stack
+ * of return addresses holds one that is right: the end of the task's function, put there by `qj_ac__base`. A `ret` of ours
+ * would use it up; the jump leaves it to the task's function. */
+#if defined(__x86_64__) && __has_attribute(function_return)
+#define QJ_AC__RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
+#else
+#define QJ_AC__RETURNS_BY_JUMP
+#endif
+
 /* ---- stack.c ---- */
 /* A stack with a fresh task at its top; null when there is no memory, which has been said. */
 struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime);

@@ -27,10 +27,10 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     if (wanted != NULL && strcmp(wanted, "epoll") != 0 && strcmp(wanted, "io_uring") != 0) {
         qj_ac__die("QJ_AC_IO is `%s`; it may be `io_uring` or `epoll`", wanted);
     }
-    if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = uring_open(io->wake);
+    if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = qj_ac__uring_open(io->wake);
     if (io->uring == NULL) {
         if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: this kernel offers no io_uring");
-        io->epoll = epoll_open(io->wake);
+        io->epoll = qj_ac__epoll_open(io->wake);
     }
     faults = seed_of("QJ_AC_IO_FAULTS");
     cancels = seed_of("QJ_AC_IO_CANCELS");
@@ -48,9 +48,9 @@ bool qj_ac__io_pending(const struct qj_ac_runtime *runtime) { return runtime->io
 
 void qj_ac__io_poll(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     if (runtime->io->uring != NULL) {
-        uring_poll(runtime->io, timeout_ns);
+        qj_ac__uring_poll(runtime->io, timeout_ns);
     } else {
-        epoll_poll(runtime->io, timeout_ns);
+        qj_ac__epoll_poll(runtime->io, timeout_ns);
     }
 }
 
@@ -67,13 +67,13 @@ void qj_ac__io_stop(struct qj_ac_runtime *runtime) {
     struct qj_ac_io *io = runtime->io;
     if (io == NULL) return;
     runtime->io = NULL;
-    if (io->uring != NULL) uring_close(io->uring);
-    if (io->epoll != NULL) epoll_close(io->epoll);
+    if (io->uring != NULL) qj_ac__uring_close(io->uring);
+    if (io->epoll != NULL) qj_ac__epoll_close(io->epoll);
     close(io->wake);
     free(io);
 }
 
-void io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result) {
+void qj_ac__io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result) {
     operation->result = result;
     operation->done = true;
     io->pending--;
@@ -85,9 +85,9 @@ static void cancel(void *argument) {
     if (operation->done) return;
     struct qj_ac_io *io = qj_ac__thread.io;
     if (io->uring != NULL) {
-        uring_cancel(io->uring, operation);
+        qj_ac__uring_cancel(io->uring, operation);
     } else {
-        epoll_cancel(io, operation);
+        qj_ac__epoll_cancel(io, operation);
     }
 }
 
@@ -138,9 +138,9 @@ static ssize_t carry_out(struct io_operation *operation) {
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
     io->pending++;
     if (io->uring != NULL) {
-        uring_start(io->uring, operation);
+        qj_ac__uring_start(io->uring, operation);
     } else {
-        epoll_start(io, operation);
+        qj_ac__epoll_start(io, operation);
     }
     if (!operation->done) {
         qj_ac__poller_wanted(runtime);

@@ -30,22 +30,22 @@ struct qj_ac_io {
 };
 
 /* ---- uring.c ---- */
-struct uring *uring_open(int wake);
-void uring_close(struct uring *uring);
-/* Hands the operation to the kernel; it completes in `uring_poll`. */
-void uring_start(struct uring *uring, struct io_operation *operation);
-void uring_cancel(struct uring *uring, struct io_operation *operation);
-void uring_poll(struct qj_ac_io *io, uint64_t timeout_ns);
+struct uring *qj_ac__uring_open(int wake);
+void qj_ac__uring_close(struct uring *uring);
+/* Hands the operation to the kernel; it completes in `qj_ac__uring_poll`. */
+void qj_ac__uring_start(struct uring *uring, struct io_operation *operation);
+void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation);
+void qj_ac__uring_poll(struct qj_ac_io *io, uint64_t timeout_ns);
 
 /* ---- epoll.c ---- */
-struct epoll *epoll_open(int wake);
-void epoll_close(struct epoll *epoll);
-void epoll_start(struct qj_ac_io *io, struct io_operation *operation);
-void epoll_cancel(struct qj_ac_io *io, struct io_operation *operation);
-void epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns);
+struct epoll *qj_ac__epoll_open(int wake);
+void qj_ac__epoll_close(struct epoll *epoll);
+void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation);
+void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation);
+void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns);
 
 /* ---- io.c ---- */
 /* The operation has ended: its task may run. */
-void io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result);
+void qj_ac__io_complete(struct qj_ac_io *io, struct io_operation *operation, ssize_t result);
 
 #endif

@@ -1,257 +1,34 @@
-/* Channels: see include/quaject/ac/ipc.h. Knows rings and tasks, nothing of what messages mean.
+/* Messages over channels: see include/quaject/ac/ipc.h. Knows rings and tasks, nothing of what messages mean.
  *
- *   the shared memory     [ head: magic, epoch of side 0, epoch of side 1 ][ ring 0 -> 1 ][ ring 1 -> 0 ]
- *   the first word of a message     cookie: 32 bits | 0: 30 bits | type: 2 bits
- *
- * Whether a side lives is a lock: each holds one on the byte of its number, through an open file description of its own,
- * and the kernel drops it when the last descriptor is gone, however the process ended. No process number is kept, so
- * none can be reused. */
-#include "internal.h"
+ *   the first word of a message     cookie: 32 bits | 0: 30 bits | type: 2 bits */
+#include "channel.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <quaject/ac/ipc.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC 0x314c4e4843434151u /* "QACCHNL1" */
-#define CAPACITY_LOG2_MAX 16
-#define OWNER 1
 /* How often a waiting side looks whether its peer lives. */
 #define LOOK_EVERY_NS 20000000u
 
 enum { REQUEST = 1, RESPONSE = 2 };
-enum record_state { RECORD_FREE, RECORD_OUT, RECORD_ARRIVED, RECORD_BROKEN, RECORD_ABANDONED };
 
-struct qj_ac_shared_channel {
-    _Alignas(64) uint64_t magic;
-    uint32_t epoch[2];
-};
+/* ---- doorbells without a fence ----
+ *
+ * qj_bell_ring() has a fence between a message and the look at the bell, which makes every sender wait until its message
+ * has left the processor. Here the sleeper pays for both: between arming its bells and its last look at the rings it has
+ * the kernel run a barrier on every processor that runs a process with channels. So a sender either looks after the
+ * barrier, and sees the bell armed, or has stored its message before it, and the sleeper's look sees that. */
 
-/* One request that is out. */
-struct qj_ac_call_record {
-    uint32_t cookie; /* generation << 16 | index */
-    enum record_state state;
-    struct qj_ac_task *task;
-    uint32_t next_free;
-    struct qj_ac_message response;
-};
-
-static size_t channel_bytes(unsigned capacity_log2) {
-    return 4096 + 2 * qj_ring_bytes(capacity_log2);
-}
-static char *ring_memory(struct qj_ac_shared_channel *shared, unsigned capacity_log2, uint32_t from_side) {
-    return (char *)shared + 4096 + from_side * qj_ring_bytes(capacity_log2);
-}
-
-int qj_ac_channel_memory(unsigned capacity_log2) {
-    if (capacity_log2 > CAPACITY_LOG2_MAX) return -EINVAL;
-    size_t bytes = channel_bytes(capacity_log2);
-    int memory = memfd_create("quaject-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0) return -errno;
-    /* Sealed in size: a peer that truncates it would make our reads faults. */
-    if (ftruncate(memory, (off_t)bytes) != 0 || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        int error = errno;
-        close(memory);
-        return -error;
-    }
-    struct qj_ac_shared_channel *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (shared == MAP_FAILED) {
-        int error = errno;
-        close(memory);
-        return -error;
-    }
-    for (uint32_t side = 0; side < 2; side++) {
-        qj_ring_create(ring_memory(shared, capacity_log2, side), qj_ring_bytes(capacity_log2), capacity_log2,
-                       QJ_RING_SP_SC);
-    }
-    /* Pairs with the acquire in `qj_ac_channel_open`. */
-    __atomic_store_n(&shared->magic, MAGIC, __ATOMIC_RELEASE);
-    munmap(shared, bytes);
-    return memory;
-}
-
-/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or nobody would see us die ---- */
-
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct qj_ac_channel *open_channels;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void before_fork(void) { pthread_mutex_lock(&open_lock); }
-static void after_fork_in_parent(void) { pthread_mutex_unlock(&open_lock); }
-static void after_fork_in_child(void) {
-    for (struct qj_ac_channel *channel = open_channels; channel != NULL; channel = channel->all_next) {
-        close(channel->lock);
-        channel->lock = -1;
-        channel->dead = 1;
-    }
-    open_channels = NULL;
-    pthread_mutex_unlock(&open_lock);
-}
-static void watch_forks(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
-
-static void enter_open_channels(struct qj_ac_channel *channel) {
-    pthread_once(&fork_once, watch_forks);
-    pthread_mutex_lock(&open_lock);
-    channel->all_next = open_channels;
-    if (open_channels != NULL) open_channels->all_prev = channel;
-    open_channels = channel;
-    pthread_mutex_unlock(&open_lock);
-}
-
-static void leave_open_channels(struct qj_ac_channel *channel) {
-    pthread_mutex_lock(&open_lock);
-    if (channel->all_next != NULL) channel->all_next->all_prev = channel->all_prev;
-    if (channel->all_prev != NULL) {
-        channel->all_prev->all_next = channel->all_next;
-    } else if (open_channels == channel) {
-        open_channels = channel->all_next;
-    }
-    pthread_mutex_unlock(&open_lock);
-}
-
-/* An open file description of our own, with the lock of our side; or -errno. */
-static int take_side(int memory, uint32_t side) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
-    int own = open(path, O_RDWR | O_CLOEXEC);
-    if (own < 0) return -errno;
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = side, .l_len = 1};
-    if (fcntl(own, F_OFD_SETLK, &lock) != 0) {
-        int error = errno;
-        close(own);
-        return error == EAGAIN || error == EACCES ? -EBUSY : -error;
-    }
-    return own;
-}
-
-static int attach(struct qj_ac_channel *channel, unsigned capacity_log2) {
-    size_t bytes = qj_ring_bytes(capacity_log2);
-    char *out = ring_memory(channel->shared, capacity_log2, channel->side);
-    char *in = ring_memory(channel->shared, capacity_log2, !channel->side);
-    /* Pairs with the release in `qj_ac_channel_memory`. */
-    if (__atomic_load_n(&channel->shared->magic, __ATOMIC_ACQUIRE) != MAGIC) return -EPROTO;
-    if (qj_ring_attach(&channel->out, out, bytes, capacity_log2, QJ_RING_SP_SC, OWNER) != QJ_RING_OK ||
-        qj_ring_attach(&channel->in, in, bytes, capacity_log2, QJ_RING_SP_SC, OWNER) != QJ_RING_OK ||
-        qj_ring_resume_producer(&channel->out) != QJ_RING_OK || qj_ring_resume_consumer(&channel->in) != QJ_RING_OK) {
-        return -EPROTO;
-    }
-    return 0;
-}
-
-int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side) {
-    memset(channel, 0, sizeof *channel);
-    channel->lock = -1;
-    if (capacity_log2 > CAPACITY_LOG2_MAX || side > 1) return -EINVAL;
-    struct stat status;
-    size_t bytes = channel_bytes(capacity_log2);
-    if (fstat(memory, &status) != 0) return -errno;
-    int seals = fcntl(memory, F_GET_SEALS);
-    if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
-    int lock = take_side(memory, side);
-    if (lock < 0) return lock;
-    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (shared == MAP_FAILED) {
-        int error = errno;
-        close(lock);
-        return -error;
-    }
-    channel->shared = shared;
-    channel->mapped_bytes = bytes;
-    channel->side = side;
-    channel->lock = lock;
-    enter_open_channels(channel);
-    uint32_t count = 1u << capacity_log2;
-    channel->calls = calloc(count, sizeof *channel->calls);
-    channel->inbox = calloc(count, sizeof *channel->inbox);
-    int result = channel->calls == NULL || channel->inbox == NULL ? -ENOMEM : attach(channel, capacity_log2);
-    if (result != 0) {
-        qj_ac_channel_close(channel);
-        return result;
-    }
-    channel->inbox_mask = count - 1;
-    /* Generations start where no earlier incarnation's are likely to have been: its responses may still come. No partner:
-     * only the holder of the side's lock writes the epoch, and the kernel orders locks. */
-    uint32_t epoch = __atomic_load_n(&channel->shared->epoch[side], __ATOMIC_RELAXED) + 1;
-    for (uint32_t index = 0; index < count; index++) {
-        channel->calls[index].cookie = (epoch * 0x2545u & 0x7fff) << 16 | index;
-        channel->calls[index].next_free = index + 1 < count ? index + 1 : UINT32_MAX;
-    }
-    QJ_RING_STEP("epoch");
-    /* Pairs with the acquire in `look_at_peer`: our ends are where they belong before the peer hears of us. */
-    __atomic_store_n(&channel->shared->epoch[side], epoch == 0 ? 1 : epoch, __ATOMIC_RELEASE);
-    return 0;
-}
-
-void qj_ac_channel_close(struct qj_ac_channel *channel) {
-    if (channel->waiting != 0) qj_ac__die("a channel is closed while %u tasks wait for it", channel->waiting);
-    if (channel->shared != NULL) munmap(channel->shared, channel->mapped_bytes);
-    leave_open_channels(channel);
-    if (channel->lock >= 0) close(channel->lock);
-    free(channel->calls);
-    free(channel->inbox);
-    memset(channel, 0, sizeof *channel);
-    channel->lock = -1;
-}
-
-/* ---- the peer's life ---- */
-
-static void free_record(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
-    record->state = RECORD_FREE;
-    record->next_free = channel->free_call;
-    channel->free_call = record->cookie & channel->inbox_mask;
-}
-
-static void break_calls(struct qj_ac_channel *channel) {
-    for (uint32_t index = 0; index <= channel->inbox_mask; index++) {
-        struct qj_ac_call_record *record = &channel->calls[index];
-        if (record->state == RECORD_ABANDONED) free_record(channel, record);
-        if (record->state != RECORD_OUT) continue;
-        record->state = RECORD_BROKEN;
-        if (record->task != NULL) qj_ac_schedule_back(record->task);
-        record->task = NULL;
-    }
-}
-
-static void wake_receiver(struct qj_ac_channel *channel) {
-    struct qj_ac_task *task = channel->receiver;
-    channel->receiver = NULL;
-    /* One that waits for a group may have been woken by another channel. */
-    if (task != NULL && task->prev == NULL && task->sp != NULL) qj_ac_schedule_back(task);
-}
-
-static void look_at_peer(struct qj_ac_channel *channel) {
-    uint32_t peer = !channel->side;
-    /* Pairs with the release in `qj_ac_channel_open`. */
-    uint32_t epoch = __atomic_load_n(&channel->shared->epoch[peer], __ATOMIC_ACQUIRE);
-    if (epoch == 0) return;
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = peer, .l_len = 1};
-    int dead = fcntl(channel->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK;
-    if (epoch != channel->peer_epoch) {
-        /* Another has taken its place; what the one before was asked is lost. */
-        if (channel->peer_epoch != 0) break_calls(channel);
-        channel->peer_epoch = epoch;
-        channel->dead = 0;
-    }
-    /* The next one takes the lock before it counts itself: until then the dead stay dead. */
-    channel->dead |= dead;
-    dead = channel->dead;
-    if (dead) {
-        break_calls(channel);
-        wake_receiver(channel);
-    }
-}
-
-int qj_ac_channel_alive(struct qj_ac_channel *channel) {
-    look_at_peer(channel);
-    return channel->peer_epoch == 0 ? -EAGAIN : !channel->dead;
+static void ring_bell(uint32_t *bell) {
+    /* Pairs with the barrier in `qj_ac__channels_sleep`; the compiler too must leave the message before the look. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (QJ_AC_LIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) == 0)) return;
+    QJ_RING_STEP("bell ring");
+    if (__atomic_exchange_n(bell, 0, __ATOMIC_ACQ_REL) == 0) return;
+    QJ_RING_STEP("wake");
+    syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* ---- taking messages in ---- */
@@ -274,9 +51,9 @@ static struct qj_ac_task *deliver(struct qj_ac_channel *channel, const struct qj
         free_record(channel, record);
         return NULL;
     }
-    memcpy(&record->response, &message->words[1], sizeof record->response);
     record->state = RECORD_ARRIVED;
     struct qj_ac_task *task = record->task;
+    memcpy(task != NULL ? record->response : &record->early, &message->words[1], sizeof record->early);
     record->task = NULL;
     return task;
 }
@@ -299,8 +76,8 @@ static bool take_in(struct qj_ac_channel *channel, struct qj_ac_task **task) {
     /* No honest peer writes this; it is as good as dead. */
     channel->refused++;
     channel->dead = 1;
-    break_calls(channel);
-    wake_receiver(channel);
+    qj_ac__break_calls(channel);
+    qj_ac__wake_receiver(channel);
     return false;
 }
 
@@ -309,7 +86,7 @@ static void take_all_in(struct qj_ac_channel *channel) {
     while (take_in(channel, &task)) {
         if (task != NULL) qj_ac_schedule_back(task);
     }
-    if (channel->inbox_count != 0) wake_receiver(channel);
+    if (channel->inbox_count != 0) qj_ac__wake_receiver(channel);
 }
 
 static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
@@ -338,10 +115,17 @@ static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
     return result == -EWOULDBLOCK && channel->dead ? -EPIPE : result;
 }
 
+/* How many empty polls pass before one lets the poller look at timers, I/O and other channels. */
+#define POLLS_PER_ROUND 16
+
 /* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
 static void let_others_run(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current != &qj_ac__nowhere && runtime->queue.next != &runtime->queue) qj_ac_yield();
+    static __thread unsigned polls;
+    struct qj_ac_task *next = runtime->queue.next;
+    if (runtime->current == &qj_ac__nowhere || next == &runtime->queue) return;
+    bool poller_alone = next == runtime->poller && next->next == &runtime->queue;
+    if (!poller_alone || ++polls % POLLS_PER_ROUND == 0) qj_ac_yield();
 }
 
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
@@ -389,17 +173,19 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
         if (now - channel->checked_ns >= LOOK_EVERY_NS) {
             channel->checked_ns = now;
-            look_at_peer(channel);
+            qj_ac__look_at_peer(channel);
         }
         uint32_t *bell = &channel->in.ring->consumer_bell;
         qj_bell_arm(bell);
-        take_all_in(channel);
         if (count < FUTEX_WAITV_MAX) {
             bells[count++] = (struct futex_waitv){.val = 1, .uaddr = (uintptr_t)bell, .flags = FUTEX_32};
         } else {
             timeout_ns = timeout_ns < 1000000 ? timeout_ns : 1000000;
         }
     }
+    /* Pairs with `ring_bell`. Where the kernel refuses it, a message may come unheard: then no sleep is long. */
+    if (!qj_ac__barrier_everywhere() && timeout_ns > 1000000) timeout_ns = 1000000;
+    for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) take_all_in(channel);
     if (runtime->queue.next != &runtime->queue) return;
     if (timeout_ns > LOOK_EVERY_NS) timeout_ns = LOOK_EVERY_NS;
     uint64_t until = now + timeout_ns;
@@ -453,27 +239,24 @@ int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uin
 
 /* ---- sending ---- */
 
-static int push(struct qj_ac_channel *channel, uint64_t head, const struct qj_ac_message *message) {
+/* The ring is full, or worse. */
+static __attribute__((noinline)) int push_in_full(struct qj_ac_channel *channel, uint64_t head,
+                                                  const struct qj_ac_message *message) {
     struct qj_ring_message whole;
     whole.words[0] = head;
     memcpy(&whole.words[1], message, sizeof *message);
     for (uint64_t pause_ns = 1000;;) {
         switch (qj_ring_sp_push(&channel->out, &whole)) {
-        case QJ_RING_OK: {
-            uint32_t *bell = &channel->out.ring->consumer_bell;
-            if (qj_bell_ring(bell)) {
-                QJ_RING_STEP("wake");
-                syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
-            }
+        case QJ_RING_OK:
+            ring_bell(&channel->out.ring->consumer_bell);
             return 0;
-        }
         case QJ_RING_NOT_READY: {
             /* The peer is behind: let others run, take in what has come, look after it now and then. */
             take_all_in(channel);
             int result = qj_ac_sleep(pause_ns);
             if (result != 0) return result;
             if (pause_ns < 1000000) pause_ns *= 2;
-            look_at_peer(channel);
+            qj_ac__look_at_peer(channel);
             if (channel->dead) return -EPIPE;
             break;
         }
@@ -486,11 +269,21 @@ static int push(struct qj_ac_channel *channel, uint64_t head, const struct qj_ac
     }
 }
 
-int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
-    if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
+/* The copy lies in registers: it is not used beyond the push. */
+QJ_AC_INLINE int push(struct qj_ac_channel *channel, uint64_t head, const struct qj_ac_message *message) {
+    struct qj_ring_message whole;
+    whole.words[0] = head;
+    memcpy(&whole.words[1], message, sizeof *message);
+    if (QJ_AC_UNLIKELY(qj_ring_sp_push(&channel->out, &whole) != QJ_RING_OK)) return push_in_full(channel, head, message);
+    ring_bell(&channel->out.ring->consumer_bell);
+    return 0;
+}
+
+QJ_AC_INLINE int send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
+    if (QJ_AC_UNLIKELY(channel->dead) && qj_ac_channel_alive(channel) != 1) return -EPIPE;
     if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
     uint32_t index = channel->free_call;
-    if (index == UINT32_MAX) return -EAGAIN;
+    if (QJ_AC_UNLIKELY(index == UINT32_MAX)) return -EAGAIN;
     struct qj_ac_call_record *record = &channel->calls[index];
     channel->free_call = record->next_free;
     record->cookie += 1u << 16;
@@ -498,8 +291,12 @@ int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message
     record->task = NULL;
     *cookie = record->cookie;
     int result = push(channel, (uint64_t)record->cookie << 32 | REQUEST, request);
-    if (result != 0) free_record(channel, record);
+    if (QJ_AC_UNLIKELY(result != 0)) free_record(channel, record);
     return result;
+}
+
+int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
+    return send_request(channel, request, cookie);
 }
 
 static void stop_waiting(void *argument) {
@@ -511,21 +308,22 @@ static void stop_waiting(void *argument) {
     qj_ac_schedule_back(task);
 }
 
-int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
+QJ_AC_INLINE int recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
     struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
     if (record->cookie != cookie || record->state == RECORD_FREE || record->state == RECORD_ABANDONED ||
         record->task != NULL) {
         return -EINVAL;
     }
-    if (record->state == RECORD_OUT) take_all_in(channel);
-    if (record->state == RECORD_OUT) {
+    if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) take_all_in(channel); /* what has come is not lost */
+    bool early = record->state == RECORD_ARRIVED;
+    if (!early && record->state == RECORD_OUT) {
         struct qj_ac_cancel_item item;
-        record->task = qj_ac_current();
         if (qj_ac_cancel_item_add(&item, stop_waiting, record) != 0) {
-            record->task = NULL;
             record->state = RECORD_ABANDONED;
             return QJ_AC_CANCELED;
         }
+        record->task = qj_ac_current();
+        record->response = response;
         watch(channel);
         qj_ac_suspend();
         unwatch(channel);
@@ -533,7 +331,7 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
     }
     switch (record->state) {
     case RECORD_ARRIVED:
-        *response = record->response;
+        if (early) *response = record->early;
         free_record(channel, record);
         return 0;
     case RECORD_BROKEN:
@@ -547,10 +345,16 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
     return QJ_AC_CANCELED;
 }
 
+QJ_AC__RETURNS_BY_JUMP
+int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
+    return recv_response(channel, cookie, response);
+}
+
+QJ_AC__RETURNS_BY_JUMP
 int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response) {
     uint32_t cookie;
-    int result = qj_ac_send_request(channel, request, &cookie);
-    return result != 0 ? result : qj_ac_recv_response(channel, cookie, response);
+    int result = send_request(channel, request, &cookie);
+    return result != 0 ? result : recv_response(channel, cookie, response);
 }
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {

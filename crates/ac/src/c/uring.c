@@ -53,7 +53,7 @@ static int setup(struct io_uring_params *parameters) {
 
 static void prepare_wake(struct uring *uring);
 
-struct uring *uring_open(int wake) {
+struct uring *qj_ac__uring_open(int wake) {
     struct io_uring_params parameters;
     int ring = setup(&parameters);
     if (ring < 0) return NULL;
@@ -92,7 +92,7 @@ struct uring *uring_open(int wake) {
     return uring;
 }
 
-void uring_close(struct uring *uring) {
+void qj_ac__uring_close(struct uring *uring) {
     munmap(uring->memory, uring->memory_bytes);
     munmap(uring->entries, uring->sq_entries * sizeof(struct io_uring_sqe));
     close(uring->ring);
@@ -143,7 +143,7 @@ static void prepare_wake(struct uring *uring) {
     entry->user_data = OF_WAKE;
 }
 
-void uring_start(struct uring *uring, struct io_operation *operation) {
+void qj_ac__uring_start(struct uring *uring, struct io_operation *operation) {
     struct io_uring_sqe *entry = next_entry(uring);
     entry->fd = operation->descriptor;
     entry->addr = (uintptr_t)operation->buffer;
@@ -167,9 +167,9 @@ void uring_start(struct uring *uring, struct io_operation *operation) {
     }
 }
 
-/* The operation still completes in `uring_poll`, with what it has done or -ECANCELED: the kernel may be writing to its
+/* The operation still completes in `qj_ac__uring_poll`, with what it has done or -ECANCELED: the kernel may be writing to its
  * buffer until then. */
-void uring_cancel(struct uring *uring, struct io_operation *operation) {
+void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
     struct io_uring_sqe *entry = next_entry(uring);
     entry->opcode = IORING_OP_ASYNC_CANCEL;
     entry->fd = -1;
@@ -193,7 +193,7 @@ static bool reap(struct qj_ac_io *io) {
             wake = true;
             break;
         default:
-            io_complete(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res);
+            qj_ac__io_complete(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res);
         }
     }
     /* Pairs with the kernel's acquire: we have read what we give back. */
@@ -202,7 +202,7 @@ static bool reap(struct qj_ac_io *io) {
     return true;
 }
 
-void uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
+void qj_ac__uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct uring *uring = io->uring;
     if (reap(io)) timeout_ns = 0;
     /* No partner: a flag that is seen late is seen in the next round; nothing else is read because of it. */

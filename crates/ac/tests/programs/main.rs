@@ -127,6 +127,27 @@ fn no_object_asks_for_an_executable_stack() {
     }
 }
 
+/// A program may use every name that does not begin as ours do.
+#[test]
+fn the_library_keeps_to_its_names() {
+    if tool(&["nm"]).is_none() {
+        return;
+    }
+    let symbols = run("nm", &["-g", "--defined-only", library().to_str().expect("target folders are UTF-8")]);
+    let mut strangers: Vec<&str> = Vec::new();
+    for line in symbols.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Weak ones give way to the program's.
+        if let [_, kind, name] = words[..]
+            && !name.starts_with("qj_ac_")
+            && !["W", "V"].contains(&kind)
+        {
+            strangers.push(name);
+        }
+    }
+    assert!(strangers.is_empty(), "{strangers:?}");
+}
+
 /// 4.2 KiB for a task that waits; a million of them where there is memory, guarded each.
 #[test]
 fn a_waiting_task_costs_a_page() {

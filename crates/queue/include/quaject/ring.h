@@ -268,7 +268,7 @@ static inline enum qj_ring_result qj_ring_sp_push_many(struct qj_ring_end *end, 
                                                        uint32_t count) {
     return qj_ring__sp_push(end, messages, count);
 }
-static inline enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end, const struct qj_ring_message *message) {
     return qj_ring__sp_push(end, message, 1);
 }
 
@@ -305,7 +305,7 @@ static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, s
     return qj_ring__sc_pop(end, messages, most, taken);
 }
 /* Takes a message. The caller is the only consumer. */
-static inline enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
     uint32_t taken;
     return qj_ring__sc_pop(end, message, 1, &taken);
 }

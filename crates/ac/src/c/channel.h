@@ -1,0 +1,38 @@
+/* What channel.c and ipc.c share: the records of requests that are out, and the peer's life. */
+#ifndef QUAJECT_AC_SRC_CHANNEL_H
+#define QUAJECT_AC_SRC_CHANNEL_H
+
+#include "internal.h"
+
+#include <quaject/ac/ipc.h>
+
+enum record_state { RECORD_FREE, RECORD_OUT, RECORD_ARRIVED, RECORD_BROKEN, RECORD_ABANDONED };
+
+/* One request that is out. A line of the cache, and one that is only used by a response for which nobody waits yet. */
+struct qj_ac_call_record {
+    _Alignas(64) uint32_t cookie; /* generation << 16 | index */
+    enum record_state state;
+    struct qj_ac_task *task;
+    struct qj_ac_message *response; /* the waiting task's */
+    uint32_t next_free;
+    _Alignas(64) struct qj_ac_message early;
+};
+
+/* Its cookie stays: the next request in this place has the next generation. */
+QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
+    record->state = RECORD_FREE;
+    record->next_free = channel->free_call;
+    channel->free_call = record->cookie & channel->inbox_mask;
+}
+
+/* ---- channel.c ---- */
+/* Ends the waits for responses that will not come. */
+void qj_ac__break_calls(struct qj_ac_channel *channel);
+/* Makes whoever waits for requests look again. */
+void qj_ac__wake_receiver(struct qj_ac_channel *channel);
+/* Learns whether the peer lives, and whether it is the one it was. */
+void qj_ac__look_at_peer(struct qj_ac_channel *channel);
+/* A barrier on every processor that runs a process with channels; false where the kernel refuses. */
+bool qj_ac__barrier_everywhere(void);
+
+#endif
