@@ -109,6 +109,7 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::Checked
                 | Family::Exchange
                 | Family::Hint
+                | Family::Vector(_)
                 | Family::Frame => Ok(build.last_resort(row, form)),
             };
             fallback.and_then(|fallback| build.alternatives(&row.immediate, Fixed { s, t: None }, fallback))
@@ -216,7 +217,8 @@ impl Build<'_> {
             let (signed, bits, scale) = match operand.kind {
                 Kind::Signed { bits, scale } => (true, bits, scale),
                 Kind::Unsigned { bits, scale } => (false, bits, scale),
-                Kind::Register(_) | Kind::Relative { .. } => continue,
+                // Counts were checked.
+                Kind::Register(_) | Kind::Down { .. } | Kind::Relative { .. } => continue,
             };
             if bits == 64 {
                 continue;
@@ -274,7 +276,7 @@ fn substitute(arg: &Arg, fixed: Fixed) -> Arg {
     let number = match arg {
         Arg::Register(RegArg::Operand('s')) => fixed.s,
         Arg::Register(RegArg::Operand('t')) => fixed.t,
-        Arg::Register(_) | Arg::Value(_) | Arg::Label => None,
+        Arg::Register(_) | Arg::Value(_) | Arg::Label | Arg::Data(..) => None,
     };
     number.map_or_else(|| arg.clone(), |number| Arg::Register(RegArg::Fixed(number)))
 }
@@ -322,8 +324,10 @@ pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
             .iter()
             .map(|token| match token {
                 Token::Byte(_) | Token::Rex { .. } | Token::Plus { .. } => 1,
+                Token::Vex { prefix: Prefix::Vex, .. } => 3,
+                Token::Vex { prefix: Prefix::Evex, .. } => 4,
                 Token::ModRm { rm, .. } => match rm {
-                    Rm::Register(_) => 1,
+                    Rm::Register(_) | Rm::Digit(_) => 1,
                     Rm::Offset(..) => 6,
                     Rm::Index { .. } => 3,
                     Rm::Label(_) => 5,
@@ -490,8 +494,8 @@ impl Print<'_> {
         match (self.language, class) {
             (Language::Rust, Class::Int) => format!("Reg::new({number})"),
             (Language::Rust, Class::Float) => format!("Float::new({number})"),
-            (Language::C, Class::Int) => format!("qjv_reg({number})"),
-            (Language::C, Class::Float) => format!("qjv_reg({number})"),
+            (Language::Rust, Class::Vector) => format!("Vector::new({number})"),
+            (Language::C, Class::Int | Class::Float | Class::Vector) => format!("qjv_reg({number})"),
         }
     }
 
@@ -553,13 +557,26 @@ impl Print<'_> {
             Encoding::Bytes(tokens) => self.emit_bytes(tokens, insn, args, pad, out),
         }
         for (operand, arg) in insn.operands.iter().zip(args) {
-            if let (Arg::Label, Kind::Relative { .. }) = (arg, operand.kind) {
-                self.refer(operand, pad, out);
+            match (arg, operand.kind) {
+                (Arg::Label, Kind::Relative { .. }) => self.refer(operand, pad, "b", out),
+                (Arg::Data(high, low), Kind::Relative { .. }) => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}let data = {asm}.vector_constant(0x{high:x}, 0x{low:x});")
+                    } else {
+                        writeln!(
+                            out,
+                            "{pad}v_label data = qjv_vector_constant({asm}, UINT64_C(0x{high:x}), UINT64_C(0x{low:x}));"
+                        )
+                    };
+                    self.refer(operand, pad, "data", out);
+                }
+                _ => {}
             }
         }
     }
 
-    fn refer(&self, operand: &Operand, pad: &str, out: &mut String) {
+    fn refer(&self, operand: &Operand, pad: &str, label: &str, out: &mut String) {
         let kinds = self.machine.relative_kinds();
         let kind = kinds
             .iter()
@@ -569,9 +586,9 @@ impl Print<'_> {
         let back = 4;
         let (cursor, asm) = (self.cursor, self.asm);
         let _ = if self.rust() {
-            writeln!(out, "{pad}{asm}.refer({cursor}.back({back}), {kind}, b);")
+            writeln!(out, "{pad}{asm}.refer({cursor}.back({back}), {kind}, {label});")
         } else {
-            writeln!(out, "{pad}qjv_refer({asm}, {cursor} - {back}, {kind}, b);")
+            writeln!(out, "{pad}qjv_refer({asm}, {cursor} - {back}, {kind}, {label});")
         };
     }
 
@@ -593,11 +610,12 @@ impl Print<'_> {
                         Kind::Relative { origin, .. } => {
                             Expr::Number(value.constant().expect("literal distances are numbers") - i64::from(origin))
                         }
+                        Kind::Down { .. } => Expr::Negate(Box::new(value.clone())),
                         Kind::Register(_) | Kind::Signed { .. } | Kind::Unsigned { .. } => value.clone(),
                     };
                     self.immediate(&value, operand, &mut word, &mut terms);
                 }
-                Arg::Label => {}
+                Arg::Label | Arg::Data(..) => {}
             }
         }
         // Destination and first operand are often the same register: side by side, their masks become one.
@@ -618,7 +636,7 @@ impl Print<'_> {
     fn immediate(&self, value: &Expr, operand: &Operand, word: &mut u32, terms: &mut Vec<String>) {
         let scale = match operand.kind {
             Kind::Signed { scale, .. } | Kind::Unsigned { scale, .. } | Kind::Relative { scale, .. } => scale,
-            Kind::Register(_) => 0,
+            Kind::Register(_) | Kind::Down { .. } => 0,
         };
         let mut remaining: u32 = operand.pieces.iter().map(|(high, low)| high - low + 1).sum();
         for (high, low) in &operand.pieces {
@@ -643,18 +661,21 @@ impl Print<'_> {
     fn emit_bytes(&self, tokens: &[Token], insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
         let class = |operand: usize| match insn.operands[operand].kind {
             Kind::Register(set) => self.machine.sets[set].class,
-            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Relative { .. } => Class::Int,
+            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } | Kind::Relative { .. } => Class::Int,
         };
         let register = |operand: usize, part: char| match &args[operand] {
             Arg::Register(RegArg::Operand(letter)) => format!("{letter}.{part}"),
             Arg::Register(RegArg::Fixed(number)) => format!("{}.{part}", self.fixed(*number, class(operand))),
-            Arg::Value(_) | Arg::Label => unreachable!("read() checked that this operand is a register"),
+            Arg::Value(_) | Arg::Label | Arg::Data(..) => {
+                unreachable!("read() checked that this operand is a register")
+            }
         };
         let cursor = self.cursor;
         let hex = |value: u64| if self.rust() { format!("0x{value:x}") } else { format!("UINT64_C(0x{value:x})") };
         let mut constant = 0_u64;
         let mut length = 0_u32;
         let mut rex = 0_u32;
+        let mut prefix = None;
         let mut terms: Vec<String> = Vec::new();
         let spread = |bits: String, rex: u32, modrm: u32| match (self.language, rex, modrm) {
             (Language::Rust, 0, 2) => format!("u64::from({bits})"),
@@ -682,6 +703,11 @@ impl Print<'_> {
                     constant |= u64::from(byte) << (8 * length);
                     length += 1;
                 }
+                Token::Vex { bytes, prefix: own } => {
+                    prefix = Some(own);
+                    constant |= u64::from(u32::from_le_bytes(bytes));
+                    length += if own == Prefix::Vex { 3 } else { 4 };
+                }
                 Token::Rex { wide } => {
                     rex = length;
                     constant |= (if wide { 0x48 } else { 0x40 }) << (8 * length);
@@ -692,7 +718,14 @@ impl Print<'_> {
                     terms.push(spread(register(operand, 'b'), rex, length));
                     length += 1;
                 }
-                Token::ModRm { reg, rm } => {
+                Token::ModRm { reg, second, rm } => {
+                    let second = second.map_or("0".into(), |operand| register(operand, 'b'));
+                    // Where the registers go: into a REX prefix, or inverted into one of the newer.
+                    let spread = |bits: String, modrm: u32| match (prefix, self.rust()) {
+                        (None, _) => spread(bits, rex, modrm),
+                        (Some(_), true) => format!("vex({bits}, {second}, {modrm})"),
+                        (Some(_), false) => format!("qjv_vex({bits}, {second}, {modrm})"),
+                    };
                     let reg_text = match reg {
                         RegField::Digit(digit) => {
                             constant |= u64::from(digit) << (8 * length + 3);
@@ -705,13 +738,18 @@ impl Print<'_> {
                             constant |= 0xc0 << (8 * length);
                             let b = register(operand, 'b');
                             let bits = reg_text.map_or(b.clone(), |r| format!("{r} | {b}"));
-                            terms.push(spread(bits, rex, length));
+                            terms.push(spread(bits, length));
+                            length += 1;
+                        }
+                        Rm::Digit(digit) => {
+                            constant |= u64::from(0xc0 | digit) << (8 * length);
+                            terms.push(spread(reg_text.unwrap_or_else(|| "0".into()), length));
                             length += 1;
                         }
                         Rm::Label(label) => {
                             constant |= 0x05 << (8 * length);
                             if let Some(r) = reg_text {
-                                terms.push(spread(r, rex, length));
+                                terms.push(spread(r, length));
                             }
                             length += 1;
                             flush(&mut terms, &mut constant, &mut length, out);
@@ -731,6 +769,17 @@ impl Print<'_> {
                                 unreachable!("offsets are numbers");
                             };
                             let (constant_text, offset) = (hex(constant), self.expr(offset));
+                            if let Some(prefix) = prefix {
+                                let scale = if prefix == Prefix::Vex { 0 } else { 6 };
+                                let list =
+                                    format!("{constant_text}, {length}, {reg} | {base}, {second}, {offset}, {scale}");
+                                let _ = match self.language {
+                                    Language::Rust => writeln!(out, "{pad}{cursor}.vex_offset({list});"),
+                                    Language::C => writeln!(out, "{pad}{cursor} = qjv_vex_offset({cursor}, {list});"),
+                                };
+                                (constant, length) = (0, 0);
+                                continue;
+                            }
                             let method = if base_is_stack { "stack_offset" } else { "offset" };
                             let _ = match self.language {
                                 Language::Rust => writeln!(
@@ -769,7 +818,7 @@ impl Print<'_> {
                     }
                     let mask = if bytes == 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 };
                     match &args[operand] {
-                        Arg::Label | Arg::Register(_) => {}
+                        Arg::Label | Arg::Data(..) | Arg::Register(_) => {}
                         Arg::Value(value) => match value.constant() {
                             // A literal distance counts from the end of the instruction, as assemblers print it.
                             Some(number) => constant |= (number as u64 & mask) << (8 * length),
@@ -831,6 +880,15 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
         Family::Select | Family::Exchange => vec![register('d'), register('s'), register('t')],
         Family::Checked => vec![register('d'), register('s'), second(Parameter::Immediate(ty)), Parameter::Label],
         Family::Hint => vec![register('s'), Parameter::Offset],
+        Family::Vector(shape) => match shape {
+            Shape::Binary | Shape::Accumulate | Shape::MaskedLoad | Shape::MaskedStore => {
+                vec![register('d'), register('s'), register('t')]
+            }
+            Shape::Unary | Shape::Widen | Shape::Splat | Shape::Reduce => vec![register('d'), register('s')],
+            Shape::Shift => vec![register('d'), register('s'), Parameter::Immediate(Type::U)],
+            Shape::Clear => vec![register('d')],
+            Shape::Load | Shape::Store => vec![register('d'), register('s'), Parameter::Offset],
+        },
         Family::Frame => vec![Parameter::Offset],
     }
 }
@@ -846,7 +904,10 @@ pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
             vec![(Form::Register, ""), (Form::Immediate, "i"), (Form::Local, "_local")]
         }
         Family::Set if ty.class() == Class::Float => vec![(Form::Register, "")],
-        Family::Set | Family::Hint | Family::Frame => vec![(Form::Immediate, "")],
+        Family::Set | Family::Hint | Family::Frame | Family::Vector(Shape::Load | Shape::Store) => {
+            vec![(Form::Immediate, "")]
+        }
+        Family::Vector(Shape::Shift) => vec![(Form::Immediate, "i")],
         Family::Unary
         | Family::Convert
         | Family::Return
@@ -854,7 +915,8 @@ pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
         | Family::Register
         | Family::Nullary
         | Family::Select
-        | Family::Exchange => {
+        | Family::Exchange
+        | Family::Vector(_) => {
             vec![(Form::Register, "")]
         }
     }
@@ -864,6 +926,7 @@ pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
 pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
     let letters = match op.family {
         Family::Label | Family::Register | Family::Nullary | Family::Hint => "",
+        Family::Vector(_) if ty == Type::V => "",
         Family::Binary
         | Family::Shift
         | Family::Unary
@@ -876,6 +939,7 @@ pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::Vector(_)
         | Family::Frame => ty.letters(),
     };
     format!("{}{letters}{suffix}", op.name)

@@ -128,6 +128,7 @@ impl Parser<'_> {
                 Ok(inner)
             }
             "near" => Ok(Expr::Near),
+            "v128" | "v256" | "v512" => Ok(Expr::Has(token)),
             "has" => {
                 self.expect("(")?;
                 let name = self.peek().to_string();

@@ -16,6 +16,7 @@ mod print_layers;
 mod print_rust;
 mod print_tables;
 mod print_tests;
+mod print_vectors;
 mod read;
 
 use extension::PortableRow;
@@ -111,6 +112,12 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
         files.push(Generated {
             path: format!("crates/vcode/include/quaject/vcode/{name}.h"),
             text: print_c::machine(&ops, machine)?,
+        });
+    }
+    for machine in machines.iter().filter(|machine| !machine.widths.is_empty()) {
+        files.push(Generated {
+            path: format!("crates/vcode/include/quaject/vcode/vectors/{}.h", machine.name),
+            text: print_vectors::c(&ops, machine)?,
         });
     }
     files.push(Generated {

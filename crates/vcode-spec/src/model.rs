@@ -37,8 +37,50 @@ pub enum Family {
     Exchange,
     /// `s, i`: base and offset, nothing else.
     Hint,
+    /// A vector instruction.
+    Vector(Shape),
     /// `i`: the size of a frame. Not part of the portable set.
     Frame,
+}
+
+/// The operands of a vector instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `d, s, t`.
+    Binary,
+    /// `d, s, t`, the destination being read too.
+    Accumulate,
+    /// `d, s`.
+    Unary,
+    /// `d, s`, the destination being read too.
+    Widen,
+    /// `d, s, i`: a count below the width of an element.
+    Shift,
+    /// `d`.
+    Clear,
+    /// `d, s, i`: destination, base, offset.
+    Load,
+    /// `d, s, i`: value, base, offset.
+    Store,
+    /// `d, s, t`: destination, base, mask.
+    MaskedLoad,
+    /// `d, s, t`: value, base, mask.
+    MaskedStore,
+    /// `d, s`: a vector from a register.
+    Splat,
+    /// `d, s`: a register from a vector.
+    Reduce,
+}
+
+/// How far above the machine an instruction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// On every machine, by rows of its own.
+    Core,
+    /// On every machine, perhaps in terms of the core.
+    Extension,
+    /// On the machines that have vectors.
+    Vector,
 }
 
 /// A type letter of the paper's Table 1.
@@ -132,8 +174,8 @@ pub struct PortableOp {
     pub types: Vec<Type>,
     /// What it does.
     pub doc: String,
-    /// Whether it belongs to a layer above the core.
-    pub extension: bool,
+    /// The layer it belongs to.
+    pub layer: Layer,
 }
 
 impl PortableOp {
@@ -161,6 +203,7 @@ impl PortableOp {
             | Family::Checked
             | Family::Exchange
             | Family::Hint
+            | Family::Vector(_)
             | Family::Frame => ty,
         }
     }
@@ -173,6 +216,18 @@ pub enum Class {
     Int,
     /// Floats and doubles.
     Float,
+    /// Vectors: whole registers of the floating file.
+    Vector,
+}
+
+impl Class {
+    /// The file that the machine keeps it in.
+    pub fn file(self) -> Class {
+        match self {
+            Class::Int => Class::Int,
+            Class::Float | Class::Vector => Class::Float,
+        }
+    }
 }
 
 /// How code is laid out.
@@ -216,6 +271,11 @@ pub enum Kind {
         bits: u32,
         /// Logarithm of the divisor.
         scale: u32,
+    },
+    /// What is missing from two to the power of `bits`.
+    Down {
+        /// Bits of the field.
+        bits: u32,
     },
     /// A label, as a signed distance in bytes from the site plus `origin`.
     Relative {
@@ -286,6 +346,13 @@ pub enum Segment {
 pub enum Token {
     /// A fixed byte.
     Byte(u8),
+    /// A VEX or EVEX prefix: its bytes without registers.
+    Vex {
+        /// Three bytes, or four.
+        bytes: [u8; 4],
+        /// Which of the two.
+        prefix: Prefix,
+    },
     /// A REX prefix.
     Rex {
         /// With W.
@@ -302,6 +369,8 @@ pub enum Token {
     ModRm {
         /// The register field.
         reg: RegField,
+        /// The register in the prefix, if there is one.
+        second: Option<usize>,
         /// The rest.
         rm: Rm,
     },
@@ -312,6 +381,15 @@ pub enum Token {
         /// The operand.
         operand: usize,
     },
+}
+
+/// A prefix that holds registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefix {
+    /// Three bytes.
+    Vex,
+    /// Four bytes; short displacements count in units of 64.
+    Evex,
 }
 
 /// The register field of a ModRM byte.
@@ -328,6 +406,8 @@ pub enum RegField {
 pub enum Rm {
     /// A register.
     Register(usize),
+    /// A register by number.
+    Digit(u8),
     /// Base and displacement.
     Offset(usize, usize),
     /// Base and index, which is shifted left by `scale` first.
@@ -385,6 +465,8 @@ pub enum Arg {
     Value(Expr),
     /// The label of the row.
     Label,
+    /// Sixteen bytes of data, repeated over the width of a vector, high half first.
+    Data(u64, u64),
 }
 
 /// One step of a row.
@@ -491,6 +573,8 @@ pub struct Machine {
     pub special: Special,
     /// What not every processor of this machine has, by bit.
     pub features: Vec<String>,
+    /// Widths of vectors in bits, with what a processor needs for them.
+    pub widths: Vec<(u32, Vec<String>)>,
     /// Machine instructions.
     pub insns: Vec<Insn>,
     /// The mapping.

@@ -21,7 +21,7 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
     let mut names = String::new();
     // Rows in terms of portable instructions come after all of those.
     let mut late = String::new();
-    for op in ops {
+    for op in ops.iter().filter(|op| op.layer != Layer::Vector) {
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
                 if !has(machine, op, ty, form) {
@@ -117,7 +117,17 @@ fn registers(out: &mut String, machine: &Machine) {
     if let Some(link) = special.link {
         let _ = writeln!(out, "#define QJV_LINK qjv_reg({link})");
     }
+    if !machine.widths.is_empty() {
+        let list: Vec<String> = crate::print_vectors::widths(machine)
+            .iter()
+            .map(|(bits, own, needs)| format!("{{{bits}, UINT64_C(0x{own:x}), UINT64_C(0x{needs:x})}}"))
+            .collect();
+        let _ = writeln!(out, "#define QJV_WIDTHS {{{}}}", list.join(", "));
+    }
     for (bit, name) in machine.features.iter().enumerate() {
+        if machine.widths.iter().any(|(bits, _)| *name == format!("v{bits}")) {
+            continue;
+        }
         let _ = writeln!(out, "#define V_HAS_{} (UINT64_C(1) << {bit})", name.to_uppercase());
     }
     out.push('\n');
@@ -160,7 +170,7 @@ fn patch(out: &mut String, machine: &Machine) {
     out.push_str("    default: return 0;\n    }\n    memcpy(site, &word, 4);\n    return 1;\n}\n\n");
 }
 
-fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str) -> Print<'a> {
+pub(crate) fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str) -> Print<'a> {
     Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c", arguments: String::new() }
 }
 
@@ -175,7 +185,7 @@ fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(
 }
 
 /// The C type of an immediate.
-fn immediate_type(ty: Type) -> &'static str {
+pub(crate) fn immediate_type(ty: Type) -> &'static str {
     match ty {
         Type::U => "uint32_t",
         Type::L => "long",
@@ -192,14 +202,14 @@ const BORROW: &str = "QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken
      QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
 
 /// The name of the paper for an emitter.
-fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
+pub(crate) fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
     let arguments: Vec<String> = emit::parameters(op, ty, form).into_iter().map(argument_name).collect();
     let list = arguments.join(", ");
     let comma = if list.is_empty() { "" } else { ", " };
     format!("#define v_{name}({list}) qjv_{name}(&v_self{comma}{list})\n")
 }
 
-fn argument_name(parameter: Parameter) -> String {
+pub(crate) fn argument_name(parameter: Parameter) -> String {
     match parameter {
         Parameter::Register(letter, _) => letter.to_string(),
         Parameter::Immediate(_) | Parameter::Offset => "value".into(),
@@ -314,7 +324,7 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         name: name.into(),
         types: vec![ty],
         doc: String::new(),
-        extension: false,
+        layer: Layer::Core,
     };
     for name in ["enter", "leave", "return"] {
         let op = operation(Family::Frame, name, Type::V);

@@ -55,7 +55,7 @@ fn steps(out: &mut String, print: &Print<'_>, alternative: &PortableAlternative,
         .iter()
         .filter_map(|parameter| match parameter {
             Parameter::Register(letter, Class::Int) => Some(letter.to_string()),
-            Parameter::Register(_, Class::Float)
+            Parameter::Register(_, Class::Float | Class::Vector)
             | Parameter::Immediate(_)
             | Parameter::Offset
             | Parameter::Local

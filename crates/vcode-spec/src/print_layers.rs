@@ -18,7 +18,7 @@ pub(crate) struct Instruction<'a> {
 /// Those, in order of their numbers.
 pub(crate) fn common<'a>(ops: &'a [PortableOp], machines: &[Machine]) -> Vec<Instruction<'a>> {
     let mut all = Vec::new();
-    for op in ops {
+    for op in ops.iter().filter(|op| op.layer != Layer::Vector) {
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
                 if machines.iter().all(|machine| has(machine, op, ty, form)) {
@@ -46,6 +46,7 @@ fn access(op: &PortableOp, letter: char) -> &'static str {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::Vector(_)
         | Family::Frame => match letter {
             'd' => "Written",
             _ => "Read",
@@ -72,7 +73,7 @@ pub(crate) fn instructions(ops: &[PortableOp], machines: &[Machine]) -> String {
                 Parameter::Register(letter, Class::Int) => {
                     (format!("Reg({})", access(op, letter)), format!("o.reg({index})"))
                 }
-                Parameter::Register(letter, Class::Float) => {
+                Parameter::Register(letter, Class::Float | Class::Vector) => {
                     (format!("Float({})", access(op, letter)), format!("o.float({index})"))
                 }
                 Parameter::Immediate(ty) => (format!("Immediate(Type::{:?})", held(ty)), immediate(ty, index)),
@@ -144,7 +145,7 @@ pub(crate) fn virtual_registers(ops: &[PortableOp], machines: &[Machine]) -> Str
     let mut cold = String::new();
     for (number, instruction) in common(ops, machines).into_iter().enumerate() {
         let core = &mut out;
-        let out = if instruction.op.extension { &mut extensions } else { core };
+        let out = if instruction.op.layer == Layer::Extension { &mut extensions } else { core };
         let Instruction { op, ty, form, name } = &instruction;
         let parameters = emit::parameters(op, *ty, *form);
         let head = signature(op, *ty, *form, name, "Self::");
@@ -209,7 +210,7 @@ fn spilled(out: &mut String, number: usize, instruction: &Instruction<'_>, param
         let Parameter::Register(letter, class) = parameter else { continue };
         let suffix = match class {
             Class::Int => "",
-            Class::Float => "_float",
+            Class::Float | Class::Vector => "_float",
         };
         if access(op, *letter) == "Written" {
             let _ = writeln!(after, "    x.store{suffix}(&mut c, {letter});");
@@ -227,7 +228,7 @@ fn spilled(out: &mut String, number: usize, instruction: &Instruction<'_>, param
     }
     let arguments: Vec<&str> = parameters.iter().map(spelt).collect();
     let arguments = arguments.join(", ");
-    let bound = if op.extension { "Extension + Core" } else { "Core" };
+    let bound = if op.layer == Layer::Extension { "Extension + Core" } else { "Core" };
     let call = if op.family == Family::Checked {
         // The result goes to its place whether or not the branch is taken.
         let inner = arguments.replace(", b", ", overflow");

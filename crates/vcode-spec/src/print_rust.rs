@@ -25,6 +25,7 @@ pub(crate) fn signature(op: &PortableOp, ty: Type, form: Form, name: &str, owner
         let _ = match parameter {
             Parameter::Register(letter, Class::Int) => write!(text, ", {letter}: {owner}Reg"),
             Parameter::Register(letter, Class::Float) => write!(text, ", {letter}: {owner}Float"),
+            Parameter::Register(letter, Class::Vector) => write!(text, ", {letter}: {owner}Vector"),
             Parameter::Immediate(ty) => write!(text, ", i: {}", rust_type(ty)),
             Parameter::Offset => write!(text, ", i: i32"),
             Parameter::Local => write!(text, ", local: Local"),
@@ -81,6 +82,7 @@ pub(crate) fn has_own(machine: &Machine, op: &PortableOp, ty: Type, form: Form) 
         | Family::Select
         | Family::Exchange
         | Family::Hint
+        | Family::Vector(_)
         | Family::Frame => false,
     };
     machine.row(&op.name, ty).is_some_and(|row| match form {
@@ -90,21 +92,8 @@ pub(crate) fn has_own(machine: &Machine, op: &PortableOp, ty: Type, form: Form) 
     })
 }
 
-/// The core, or what is above it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layer {
-    Core,
-    Extension,
-}
-
-impl Layer {
-    fn of(op: &PortableOp) -> Self {
-        if op.extension { Layer::Extension } else { Layer::Core }
-    }
-}
-
 fn trait_methods(out: &mut String, ops: &[PortableOp], machines: &[Machine], layer: Layer) {
-    for op in ops.iter().filter(|op| Layer::of(op) == layer) {
+    for op in ops.iter().filter(|op| op.layer == layer) {
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
                 if !machines.iter().all(|machine| has(machine, op, ty, form)) {
@@ -134,7 +123,8 @@ pub(crate) fn core_trait(ops: &[PortableOp], machines: &[Machine]) -> String {
     out.push_str("}\n\n/// Instructions of the layers above the core. Every machine has these too, if need be as several of the core.\n");
     out.push_str("pub trait Extension: Core {\n");
     trait_methods(&mut out, ops, machines, Layer::Extension);
-    out.push_str("}\n");
+    out.push_str("}\n\n");
+    out.push_str(&crate::print_vectors::rust_trait(ops));
     out
 }
 
@@ -145,11 +135,11 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     let marker = marker(&machine.name);
     let _ = writeln!(out, "#![allow(unused_imports, unused_parens, clippy::all, reason = \"generated\")]\n");
     out.push_str("use crate::asm::{Asm, Label};\n");
-    out.push_str("use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};\n");
+    out.push_str("use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};\n");
     out.push_str(
-        "use crate::error::Error;\nuse crate::features::Features;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension};\n",
+        "use crate::error::Error;\nuse crate::features::Features;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension, Vectors};\n",
     );
-    out.push_str("use crate::machine::{Lists, Machine, Register};\n\n");
+    out.push_str("use crate::machine::{Lists, Machine, Register};\nuse crate::vector::VectorMachine;\n\n");
     registers(&mut out, machine);
     features(&mut out, machine);
     let _ = writeln!(out, "/// The machine `{}`.", machine.name);
@@ -159,9 +149,10 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     let _ = writeln!(out, "impl Core for Asm<'_, {marker}> {{\n    type Reg = Reg;\n    type Float = Float;\n");
     let (mut own, mut extension) = (String::new(), String::new());
     for op in ops {
-        let out = match Layer::of(op) {
+        let out = match op.layer {
             Layer::Core => &mut out,
             Layer::Extension => &mut extension,
+            Layer::Vector => continue,
         };
         for &ty in &op.types {
             for (form, suffix) in emit::forms(op, ty) {
@@ -191,6 +182,7 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     if !own.is_empty() {
         let _ = writeln!(out, "\n/// Instructions that not every machine has.\nimpl Asm<'_, {marker}> {{\n{own}}}");
     }
+    out.push_str(&crate::print_vectors::rust(ops, machine)?);
     Ok(out)
 }
 
@@ -201,13 +193,15 @@ pub(crate) fn marker(name: &str) -> String {
 }
 
 fn registers(out: &mut String, machine: &Machine) {
-    for (type_name, class, what) in
-        [("Reg", Class::Int, "integers and pointers"), ("Float", Class::Float, "floats and doubles")]
-    {
+    let mut types = vec![("Reg", Class::Int, "integers and pointers"), ("Float", Class::Float, "floats and doubles")];
+    if !machine.widths.is_empty() {
+        types.push(("Vector", Class::Vector, "vectors: a whole one of the floating file"));
+    }
+    for (type_name, class, what) in types {
         let _ = writeln!(out, "/// A register for {what}.");
         match machine.code {
             Code::Word { .. } => {
-                let spread = machine.register_spread(class);
+                let spread = machine.register_spread(class.file());
                 let low = spread.trailing_zeros();
                 let _ = writeln!(
                     out,
@@ -238,6 +232,7 @@ fn registers(out: &mut String, machine: &Machine) {
         let (temp, saved, prefix) = match class {
             Class::Int => (&machine.temp, &machine.saved, ""),
             Class::Float => (&machine.ftemp, &machine.fsaved, "F"),
+            Class::Vector => continue,
         };
         let names = machine.names(class);
         for (letter, what, list) in [("T", "temporary", temp), ("S", "callee-saved", saved)] {
@@ -254,6 +249,9 @@ fn registers(out: &mut String, machine: &Machine) {
 /// The features that a processor may lack, as constants.
 fn features(out: &mut String, machine: &Machine) {
     for (bit, name) in machine.features.iter().enumerate() {
+        if machine.widths.iter().any(|(bits, _)| *name == format!("v{bits}")) {
+            continue;
+        }
         let _ = writeln!(out, "/// The processor has `{name}`.");
         let _ = writeln!(out, "pub const {}: Features = Features::bit({bit});\n", name.to_uppercase());
     }
@@ -271,7 +269,13 @@ fn machine_impl(
     let _ = writeln!(out, "    const SPACE: &'static [u8] = &{space:?};");
     let _ = writeln!(out, "    const NAME: &'static str = \"{}\";", machine.name);
     let _ = writeln!(out, "    const LONG_BITS: u32 = {};", machine.long);
-    let _ = writeln!(out, "    const FEATURES: Features = Features::first({});", machine.features.len());
+    let is_width = |name: &str| machine.widths.iter().any(|(bits, _)| *name == format!("v{bits}"));
+    let features = machine.features.iter().enumerate().filter(|(_, name)| !is_width(name));
+    let _ = writeln!(
+        out,
+        "    const FEATURES: Features = Features::from_bits({});",
+        features.fold(0_u64, |bits, (bit, _)| bits | 1 << bit)
+    );
     let list =
         |numbers: &[u32]| format!("&[{}]", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     for (name, temp, saved, args) in [
@@ -302,7 +306,7 @@ fn machine_impl(
             name: op.into(),
             types: vec![Type::V],
             doc: String::new(),
-            extension: false,
+            layer: Layer::Core,
         };
         let row = machine.row(op, Type::V).expect("finish() checked the frame rows");
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
@@ -347,7 +351,7 @@ fn machine_impl(
         name: "add".into(),
         types: vec![Type::P],
         doc: String::new(),
-        extension: false,
+        layer: Layer::Core,
     };
     if let Some(row) = machine.row("add", Type::P) {
         let body = emit::body(machine, row, Form::Local)?;
@@ -362,7 +366,13 @@ fn machine_impl(
     Ok(())
 }
 
-fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str, asm: &'a str) -> Print<'a> {
+pub(crate) fn print<'a>(
+    machine: &'a Machine,
+    op: &'a PortableOp,
+    row: &Row,
+    cursor: &'a str,
+    asm: &'a str,
+) -> Print<'a> {
     Print { machine, op, ty: row.ty, language: Language::Rust, cursor, asm, arguments: String::new() }
 }
 
@@ -487,7 +497,14 @@ fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Typ
 }
 
 /// What turns the immediate of an emitter into the number `i` of its row.
-fn conversions(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, parameters: &[Parameter], bits: bool) {
+pub(crate) fn conversions(
+    out: &mut String,
+    machine: &Machine,
+    op: &PortableOp,
+    ty: Type,
+    parameters: &[Parameter],
+    bits: bool,
+) {
     let from_bits = bits;
     for parameter in parameters {
         let line = match parameter {
@@ -510,7 +527,9 @@ fn conversions(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, p
         if !line.is_empty() {
             let _ = writeln!(out, "        {line}");
         }
-        if op.family == Family::Shift && matches!(parameter, Parameter::Immediate(_)) {
+        if matches!(op.family, Family::Shift | Family::Vector(Shape::Shift))
+            && matches!(parameter, Parameter::Immediate(_))
+        {
             let _ = writeln!(out, "        let i = c.count(i, {});", ty.bits(machine.long));
         }
     }

@@ -18,7 +18,10 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
         };
         match lines.last_mut() {
             Some((_, joined)) if continued => {
-                joined.push(' ');
+                // A mnemonic belongs to the name before it.
+                if !joined.ends_with(':') {
+                    joined.push(' ');
+                }
                 joined.push_str(line.trim());
             }
             _ => lines.push((index + 1, line.to_string())),
@@ -47,7 +50,12 @@ pub(crate) fn portable(sources: &[Source]) -> Result<(Vec<PortableOp>, Vec<Porta
                         op
                     }
                     Some(_) | None => {
-                        let op = PortableOp { extension: layer > 0, ..portable_op(head)? };
+                        let layer = match layer {
+                            0 => Layer::Core,
+                            1 => Layer::Extension,
+                            _ => Layer::Vector,
+                        };
+                        let op = PortableOp { layer, ..portable_op(head)? };
                         ops.push(op.clone());
                         op
                     }
@@ -84,6 +92,18 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
         "checked" => Family::Checked,
         "exchange" => Family::Exchange,
         "hint" => Family::Hint,
+        "vbinary" => Family::Vector(Shape::Binary),
+        "vaccumulate" => Family::Vector(Shape::Accumulate),
+        "vunary" => Family::Vector(Shape::Unary),
+        "vwiden" => Family::Vector(Shape::Widen),
+        "vshift" => Family::Vector(Shape::Shift),
+        "vclear" => Family::Vector(Shape::Clear),
+        "vload" => Family::Vector(Shape::Load),
+        "vstore" => Family::Vector(Shape::Store),
+        "vloadm" => Family::Vector(Shape::MaskedLoad),
+        "vstorem" => Family::Vector(Shape::MaskedStore),
+        "vsplat" => Family::Vector(Shape::Splat),
+        "vreduce" => Family::Vector(Shape::Reduce),
         other => return Err(format!("no operand family named `{other}`")),
     };
     let name = words.next().ok_or("expected the name of an operation")?.to_string();
@@ -95,7 +115,7 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
     if types.is_empty() {
         return Err(format!("`{name}` has no types"));
     }
-    Ok(PortableOp { family, name, types, doc: words.collect::<Vec<_>>().join(" "), extension: false })
+    Ok(PortableOp { family, name, types, doc: words.collect::<Vec<_>>().join(" "), layer: Layer::Core })
 }
 
 /// Reads a machine, from its file and those that extend it.
@@ -141,6 +161,7 @@ impl<'a> Reader<'a> {
                 fargs: Vec::new(),
                 special: Special::default(),
                 features: Vec::new(),
+                widths: Vec::new(),
                 insns: Vec::new(),
                 rows: Vec::new(),
                 portable_rows: Vec::new(),
@@ -175,6 +196,7 @@ impl<'a> Reader<'a> {
             "args" => self.machine.args = self.registers(rest, Class::Int)?,
             "fargs" => self.machine.fargs = self.registers(rest, Class::Float)?,
             "special" => self.special(rest)?,
+            "vector" => self.vector(rest)?,
             "features" => self.machine.features.extend(rest.split_whitespace().map(str::to_string)),
             "field" => self.field(rest)?,
             "def" => self.def(rest)?,
@@ -191,6 +213,20 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(self.machine)
+    }
+
+    /// A width of vectors: it is a feature too, which a function has while vectors are that wide.
+    fn vector(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split_whitespace();
+        let width = words.next().ok_or("expected a number of bits")?;
+        let bits = width.parse().map_err(|_| format!("`{width}` is not a number of bits"))?;
+        let needs: Vec<String> = words.map(str::to_string).collect();
+        if let Some(name) = needs.iter().find(|name| self.machine.feature(name).is_none()) {
+            return Err(format!("no `features {name}` above this line"));
+        }
+        self.machine.features.push(format!("v{bits}"));
+        self.machine.widths.push((bits, needs));
+        Ok(())
     }
 
     fn names(&mut self, rest: &str) -> Result<(), String> {
@@ -277,6 +313,7 @@ impl<'a> Reader<'a> {
         let kind = match prefix {
             "s" => Kind::Signed { bits, scale },
             "u" => Kind::Unsigned { bits, scale },
+            "down" => Kind::Down { bits },
             "rel" => relative(Part::Whole),
             "relhi" => relative(Part::High { low: 32 - bits }),
             "rello" => relative(Part::Low),
@@ -338,7 +375,7 @@ impl<'a> Reader<'a> {
             };
             let set = match field.kind {
                 Kind::Register(set) => set,
-                Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Relative { .. } => 0,
+                Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } | Kind::Relative { .. } => 0,
             };
             text.push(Segment::Operand { operand: operands.len(), set });
             let mask = mask_of(&field.pieces);
@@ -377,8 +414,13 @@ impl<'a> Reader<'a> {
                 "u32" => Token::Immediate { bytes: 4, operand: operand('i', Kind::Unsigned { bits: 32, scale: 0 }) },
                 "i64" => Token::Immediate { bytes: 8, operand: operand('i', Kind::Signed { bits: 64, scale: 0 }) },
                 "b32" => Token::Immediate { bytes: 4, operand: operand('b', label) },
+                _ if word.contains("VEX.") => vex(word).ok_or_else(bad)?,
                 _ if word.starts_with('/') => {
                     let (reg, rm) = word[1..].split_once(',').ok_or_else(bad)?;
+                    let (second, rm) = match rm.split_once(',') {
+                        Some((second, rm)) => (Some(second), rm),
+                        None => (None, rm),
+                    };
                     let reg = match reg.parse::<u8>() {
                         Ok(digit) => RegField::Digit(digit),
                         Err(_) => {
@@ -386,7 +428,15 @@ impl<'a> Reader<'a> {
                             RegField::Operand(operand(letter, register(letter)))
                         }
                     };
+                    let second = match second {
+                        Some(second) => {
+                            let letter = letter_of(second)?;
+                            Some(operand(letter, register(letter)))
+                        }
+                        None => None,
+                    };
                     let rm = match rm.strip_prefix('[').and_then(|rm| rm.strip_suffix(']')) {
+                        None if rm.parse::<u8>().is_ok() => Rm::Digit(rm.parse().map_err(|_| bad())?),
                         None => {
                             let letter = letter_of(rm)?;
                             Rm::Register(operand(letter, register(letter)))
@@ -402,7 +452,7 @@ impl<'a> Reader<'a> {
                         },
                         Some(_) => return Err(bad()),
                     };
-                    Token::ModRm { reg, rm }
+                    Token::ModRm { reg, second, rm }
                 }
                 _ => match word.split_once('+') {
                     Some((opcode, letter)) => {
@@ -449,7 +499,7 @@ impl<'a> Reader<'a> {
             name: op.into(),
             types: vec![Type::V],
             doc: String::new(),
-            extension: false,
+            layer: Layer::Core,
         };
         let portable = match op {
             "enter" | "leave" | "return" => &frame,
@@ -534,7 +584,8 @@ impl<'a> Reader<'a> {
         let args = operands.iter().zip(args).map(|(operand, arg)| match operand.kind {
             Kind::Register(set) => self.reg_arg(op, ty, arg, self.machine.sets[set].class).map(Arg::Register),
             Kind::Relative { .. } if arg == "b" => Ok(Arg::Label),
-            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Relative { .. } => {
+            Kind::Relative { .. } if arg.starts_with('k') => data(arg),
+            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } | Kind::Relative { .. } => {
                 expr::parse(arg, &self.defs).map(Arg::Value)
             }
         });
@@ -549,7 +600,7 @@ impl<'a> Reader<'a> {
             "z" => return Ok(RegArg::Fixed(special.z)),
             "d" | "s" | "t" => {
                 let letter = text.chars().next().expect("matched above");
-                let own = operand_class(op, ty, letter);
+                let own = operand_class(op, ty, letter).file();
                 if own != class {
                     return Err(format!(
                         "operand `{text}` of `{} {}` is in the other register file",
@@ -565,9 +616,41 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A prefix in the words of the manuals: `VEX.256.66.0f38.W1`, and `.k1` or `.k1z` for what is masked.
+fn vex(word: &str) -> Option<Token> {
+    let parts: Vec<&str> = word.split('.').collect();
+    let (["VEX" | "EVEX", length, pp, map, w], mask) = parts.split_at_checked(5)? else { return None };
+    let length = ["128", "256", "512"].iter().position(|own| own == length)? as u8;
+    let pp = ["", "66", "f3", "f2"].iter().position(|own| own == pp)? as u8;
+    let map = ["", "0f", "0f38", "0f3a"].iter().position(|own| own == map)? as u8;
+    let w = ["W0", "W1"].iter().position(|own| own == w)? as u8;
+    let mask = match mask {
+        [] => 0,
+        ["k1"] => 1,
+        ["k1z"] => 0x81,
+        _ => return None,
+    };
+    // The registers, which are inverted, come later; the highest registers are never used.
+    Some(match parts[0] {
+        "VEX" => Token::Vex { bytes: [0xc4, map, w << 7 | length << 2 | pp, 0], prefix: Prefix::Vex },
+        _ => Token::Vex { bytes: [0x62, 0x10 | map, w << 7 | 4 | pp, mask | length << 5 | 8], prefix: Prefix::Evex },
+    })
+}
+
+/// Data of a row: `k` and 32 hexadecimal digits.
+fn data(text: &str) -> Result<Arg, String> {
+    let bad = || format!("`{text}` is not `k` and 32 hexadecimal digits");
+    let digits = text.strip_prefix('k').filter(|digits| digits.len() == 32).ok_or_else(bad)?;
+    let value = u128::from_str_radix(digits, 16).map_err(|_| bad())?;
+    Ok(Arg::Data((value >> 64) as u64, value as u64))
+}
+
 /// The register file of operand `d`, `s` or `t`.
 pub(crate) fn operand_class(op: &PortableOp, ty: Type, letter: char) -> Class {
     match (op.family, letter) {
+        (Family::Vector(Shape::Load | Shape::Store | Shape::MaskedLoad | Shape::MaskedStore | Shape::Splat), 's')
+        | (Family::Vector(Shape::Reduce), 'd') => Class::Int,
+        (Family::Vector(_), _) => Class::Vector,
         (Family::Load | Family::Store, 's' | 't') | (Family::Exchange, 's') | (Family::Register | Family::Hint, _) => {
             Class::Int
         }
@@ -578,13 +661,17 @@ pub(crate) fn operand_class(op: &PortableOp, ty: Type, letter: char) -> Class {
 
 fn name_range(word: &str) -> Result<Vec<String>, String> {
     let Some((first, last)) = word.split_once("..") else { return Ok(vec![word.to_string()]) };
+    // Before the number, the number, after it.
     let split = |name: &str| {
         let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-        (name[..name.len() - digits.len()].to_string(), digits.parse::<u32>())
+        let end = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = digits[..digits.len() - end.len()].parse::<u32>();
+        ((name[..name.len() - digits.len()].to_string(), end.to_string()), number)
     };
     match (split(first), split(last)) {
-        ((stem, Ok(from)), (other, Ok(to))) if stem == other && from <= to => {
-            Ok((from..=to).map(|number| format!("{stem}{number}")).collect())
+        ((around, Ok(from)), (other, Ok(to))) if around == other && from <= to => {
+            let (stem, end) = around;
+            Ok((from..=to).map(|number| format!("{stem}{number}{end}")).collect())
         }
         _ => Err(format!("`{word}` is not a range of names")),
     }

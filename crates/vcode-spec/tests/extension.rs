@@ -16,10 +16,13 @@ fn generated(added: &[(&str, &str)]) -> Vec<Generated> {
     };
     let machines = ["aarch64", "alpha", "mips", "riscv64", "sparc64", "x86_64"];
     generate(&Sources {
-        portable: vec![read("portable.spec"), read("extensions.spec")],
+        portable: vec![read("portable.spec"), read("extensions.spec"), read("vectors.spec")],
         machines: machines
             .iter()
-            .map(|name| vec![read(&format!("{name}.spec")), read(&format!("ext/{name}.spec"))])
+            .map(|name| {
+                let files = [format!("{name}.spec"), format!("ext/{name}.spec"), format!("vectors/{name}.spec")];
+                files.iter().map(|name| read(name)).collect()
+            })
             .collect(),
     })
     .expect("the specification holds together")

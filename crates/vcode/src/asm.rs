@@ -97,10 +97,12 @@ impl Fixup {
     }
 }
 
-/// A floating constant to be placed after the code.
+/// A constant to be placed after the code: a float or double, or sixteen bytes that are repeated over a vector.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Constant {
     pub(crate) bits: u64,
+    /// The second eight bytes, of vectors.
+    pub(crate) high: u64,
     pub(crate) label: u32,
     pub(crate) size: u32,
 }
@@ -546,7 +548,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     pub(crate) fn constant(&mut self, bits: u64, size: u32) -> Label {
         let label = self.label();
         self.f.special = true;
-        if self.f.constants.push(Constant { bits, label: label.0, size }).is_none() {
+        if self.f.constants.push(Constant { bits, high: 0, label: label.0, size }).is_none() {
             self.f.fail(Error::Constants);
         }
         label

@@ -79,6 +79,17 @@ impl Cursor {
         }
     }
 
+    /// Stores an x86 instruction with a VEX or EVEX prefix, base and displacement. Short displacements count in units of
+    /// two to the `scale`.
+    #[inline(always)]
+    pub(crate) fn vex_offset(&mut self, constant: u64, modrm: u32, bits: u32, second: u32, offset: i64, scale: u32) {
+        let short = fits_signed(offset, 8 + scale, scale);
+        let mode = (if short { 0x40 } else { 0x80 }) << (8 * modrm);
+        self.bytes(constant | vex(bits, second, modrm) | mode, modrm as usize + 1);
+        let displacement = if short { offset >> scale } else { offset };
+        self.bytes(displacement as u32 as u64, if short { 1 } else { 4 });
+    }
+
     /// Stores an x86 instruction with base and index, which is shifted left by `scale`, like [`Cursor::offset`]. The
     /// displacement is a zero byte, because without one a base of rbp or r13 means something else.
     #[inline(always)]
@@ -100,6 +111,14 @@ fn place(bits: u32, rex: u32, modrm: u32) -> u64 {
 #[inline(always)]
 pub(crate) fn spread(bits: u32, rex: u32, modrm: u32) -> u64 {
     u64::from(bits & 0xff) << (8 * rex) | u64::from(bits >> 16) << (8 * modrm)
+}
+
+/// Puts the register bits of an instruction, inverted, into the VEX or EVEX prefix at byte 0, with the second source,
+/// and the rest into its ModRM byte.
+#[inline(always)]
+pub(crate) fn vex(bits: u32, second: u32, modrm: u32) -> u64 {
+    let number = (second & 1) << 3 | second >> 16;
+    u64::from(!bits & 7) << 13 | u64::from(!number & 15) << 19 | u64::from(bits >> 16) << (8 * modrm)
 }
 
 /// Whether `value` is a multiple of two to the `scale` in `bits` signed bits.

@@ -18,6 +18,7 @@ pub(crate) enum Kind {
     Register,
     Signed { scale: u32 },
     Unsigned { scale: u32 },
+    Down { bits: u32 },
     Relative { scale: u32, origin: i32 },
 }
 
@@ -39,9 +40,17 @@ pub(crate) enum RegField {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rm {
     Register(usize),
+    Digit(u8),
     Offset(usize, usize),
     Index(usize, usize, u32),
     Label(usize),
+}
+
+/// A prefix that holds registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    Vex,
+    Evex,
 }
 
 /// A part of a byte encoding.
@@ -49,8 +58,9 @@ pub(crate) enum Rm {
 pub(crate) enum Token {
     Byte(u8),
     Rex(u8),
+    Vex { bytes: [u8; 4], prefix: Prefix },
     Plus { opcode: u8, register: usize },
-    ModRm { reg: RegField, rm: Rm },
+    ModRm { reg: RegField, second: Option<usize>, rm: Rm },
     Immediate { bytes: u32, operand: usize },
 }
 
@@ -155,6 +165,7 @@ impl Table {
             *value = match field.kind {
                 Kind::Register => raw,
                 Kind::Unsigned { scale } => raw << scale,
+                Kind::Down { bits } => (1 << bits) - raw,
                 Kind::Signed { scale } => sign_extend(raw, width) << scale,
                 Kind::Relative { scale, origin } => (sign_extend(raw, width) << scale) + i64::from(origin),
             };
@@ -167,6 +178,7 @@ impl Table {
         let mut values = [0_i64; MOST_OPERANDS];
         let mut at = 0;
         let mut rex = 0_u8;
+        let (mut second_register, mut scale) = (0, 0);
         let mut take = |count: usize| {
             let bytes = code.get(at..at + count)?;
             at += count;
@@ -185,6 +197,18 @@ impl Table {
                         return None;
                     }
                 }
+                Token::Vex { bytes, prefix } => {
+                    let length = if prefix == Prefix::Vex { 3 } else { 4 };
+                    let found = take(length)?;
+                    // Without the registers, which are inverted.
+                    let masks = [0xff, 0x1f, 0x87, 0xff];
+                    if found.iter().zip(bytes).zip(masks).any(|((found, byte), mask)| found & mask != byte) {
+                        return None;
+                    }
+                    rex = !found[1] >> 5 & 7;
+                    second_register = !found[2] >> 3 & 15;
+                    scale = if prefix == Prefix::Vex { 0 } else { 6 };
+                }
                 Token::Plus { opcode, register } => {
                     let byte = take(1)?[0];
                     if byte & 0xf8 != opcode {
@@ -192,7 +216,12 @@ impl Table {
                     }
                     values[register] = i64::from(byte & 7 | (rex & 1) << 3);
                 }
-                Token::ModRm { reg, rm } => {
+                Token::ModRm { reg, second, rm } => {
+                    match second {
+                        Some(operand) => values[operand] = i64::from(second_register),
+                        None if second_register != 0 => return None,
+                        None => {}
+                    }
                     let byte = take(1)?[0];
                     let (mode, middle, low) = (byte >> 6, byte >> 3 & 7, byte & 7);
                     match reg {
@@ -202,11 +231,15 @@ impl Table {
                     }
                     match rm {
                         Rm::Register(operand) if mode == 3 => values[operand] = i64::from(low | (rex & 1) << 3),
+                        Rm::Digit(digit) if mode == 3 && low == digit => {}
                         Rm::Label(operand) if mode == 0 && low == 5 => values[operand] = little(take(4)?),
                         Rm::Offset(base, offset) if mode == 1 || mode == 2 => {
                             let low = if low == 4 { sib(take(1)?[0], rex, None)?.0 } else { low };
                             values[base] = i64::from(low | (rex & 1) << 3);
-                            values[offset] = little(take(if mode == 1 { 1 } else { 4 })?);
+                            values[offset] = match mode {
+                                1 => little(take(1)?) << scale,
+                                _ => little(take(4)?),
+                            };
                         }
                         Rm::Index(base, index, scale) if mode == 1 && low == 4 => {
                             let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
@@ -216,7 +249,7 @@ impl Table {
                                 return None;
                             }
                         }
-                        Rm::Register(_) | Rm::Label(_) | Rm::Offset(..) | Rm::Index(..) => return None,
+                        Rm::Register(_) | Rm::Digit(_) | Rm::Label(_) | Rm::Offset(..) | Rm::Index(..) => return None,
                     }
                 }
                 Token::Immediate { bytes, operand } => values[operand] = little(take(bytes as usize)?),
@@ -228,11 +261,15 @@ impl Table {
                 Kind::Unsigned { .. } => {
                     let bits = tokens.iter().find_map(|token| match token {
                         Token::Immediate { bytes, .. } => Some(8 * bytes),
-                        Token::Byte(_) | Token::Rex(_) | Token::Plus { .. } | Token::ModRm { .. } => None,
+                        Token::Byte(_)
+                        | Token::Rex(_)
+                        | Token::Vex { .. }
+                        | Token::Plus { .. }
+                        | Token::ModRm { .. } => None,
                     });
                     *value &= (1 << bits.unwrap_or(32)) - 1;
                 }
-                Kind::Register | Kind::Signed { .. } => {}
+                Kind::Register | Kind::Signed { .. } | Kind::Down { .. } => {}
             }
         }
         self.checked(insn, values, at)
@@ -284,7 +321,7 @@ impl fmt::Display for Decoded {
                             let name = self.table.names[set].get(value as usize).copied().unwrap_or("?");
                             write!(f, "{}{name}", self.table.prefix)?;
                         }
-                        Kind::Signed { .. } | Kind::Unsigned { .. } => write!(f, "{value}")?,
+                        Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } => write!(f, "{value}")?,
                         Kind::Relative { .. } => write!(f, ".{value:+}")?,
                     }
                 }

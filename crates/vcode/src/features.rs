@@ -3,6 +3,8 @@
 
 use core::ops::BitOr;
 
+use crate::machine::Machine;
+
 /// A set of features; the bits are those of one machine, whose module names them: [`x86_64::POPCNT`](crate::x86_64).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features(u64);
@@ -16,9 +18,13 @@ impl Features {
         Features(1 << bit)
     }
 
-    /// The features of the first so many bits.
-    pub(crate) const fn first(count: u32) -> Features {
-        Features((1 << count) - 1)
+    pub(crate) const fn from_bits(bits: u64) -> Features {
+        Features(bits)
+    }
+
+    /// The features of a machine that [`Features::bits`] told.
+    pub fn of<M: Machine>(bits: u64) -> Features {
+        Features(bits & M::FEATURES.0)
     }
 
     /// The set as the C header knows it.
@@ -59,10 +65,10 @@ impl BitOr for Features {
 
 #[cfg(target_arch = "x86_64")]
 mod detect {
-    use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
+    use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv, CpuidResult};
 
     use super::Features;
-    use crate::x86_64::{BMI1, LZCNT, MOVBE, POPCNT, SSE42};
+    use crate::x86_64::{AVX2, AVX512, BMI1, LZCNT, MOVBE, POPCNT, SSE42, VNNI};
 
     /// A leaf of CPUID; empty if the processor has no such leaf.
     fn leaf(number: u32) -> CpuidResult {
@@ -70,14 +76,32 @@ mod detect {
         if number <= last { __cpuid_count(number, 0) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
     }
 
+    /// Which parts of the processor's state the operating system saves; nothing if it does not say.
+    fn saved_state(os_says: bool) -> u64 {
+        #[target_feature(enable = "xsave")]
+        fn read() -> u64 {
+            // SAFETY: register 0 is there wherever the instruction is.
+            unsafe { _xgetbv(0) }
+        }
+        // SAFETY: when OSXSAVE is set, the operating system has turned the instruction on.
+        if os_says { unsafe { read() } } else { 0 }
+    }
+
     pub(super) fn features() -> Features {
         let bit = |word: u32, number: u32| word >> number & 1 == 1;
         let (one, seven, extended) = (leaf(1), leaf(7), leaf(0x8000_0001));
+        let state = saved_state(bit(one.ecx, 27));
+        let (saves_avx, saves_avx512) = (state & 0x6 == 0x6, state & 0xe6 == 0xe6);
+        let avx512 = [16, 17, 30, 31].into_iter().all(|number| bit(seven.ebx, number));
         POPCNT.when(bit(one.ecx, 23))
             | LZCNT.when(bit(extended.ecx, 5))
             | BMI1.when(bit(seven.ebx, 3))
             | MOVBE.when(bit(one.ecx, 22))
-            | SSE42.when(bit(one.ecx, 20))
+            // The older ones that it stands for: SSSE3, SSE4.1.
+            | SSE42.when(bit(one.ecx, 20) && bit(one.ecx, 19) && bit(one.ecx, 9))
+            | AVX2.when(bit(seven.ebx, 5) && saves_avx)
+            | AVX512.when(avx512 && saves_avx512)
+            | VNNI.when(avx512 && saves_avx512 && bit(seven.ecx, 11))
     }
 }
 
@@ -87,14 +111,14 @@ mod detect {
     use core::arch::asm;
 
     use super::Features;
-    use crate::aarch64::{CRC, LSE};
+    use crate::aarch64::{CRC, DOTPROD, LSE};
 
     pub(super) fn features() -> Features {
         let isar0: u64;
         // SAFETY: reading the register has no effect; it may be read here, see above.
         unsafe { asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) isar0, options(pure, nomem, nostack, preserves_flags)) };
         let field = |low: u32| isar0 >> low & 15;
-        CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2)
+        CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2) | DOTPROD.when(field(44) >= 1)
     }
 }
 

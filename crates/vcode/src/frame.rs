@@ -490,13 +490,20 @@ impl<'a, M: Machine> Asm<'a, M> {
     fn place_constants(&mut self) {
         for index in 0..self.f.constants.len() {
             let Some(constant) = self.f.constants.get(index) else { break };
-            self.space(16);
+            self.space(2 * constant.size as usize);
             while !(self.f.execute + self.f.at(self.cursor.ip) as usize).is_multiple_of(constant.size as usize) {
                 self.cursor.bytes(0, 1);
             }
             let at = self.f.at(self.cursor.ip);
             if let Some(target) = self.f.labels.get_mut(constant.label) {
                 *target = at;
+            }
+            // Machines that have vectors store the least significant byte first.
+            if constant.size > 8 {
+                for half in 0..constant.size / 8 {
+                    self.cursor.bytes(if half % 2 == 0 { constant.bits } else { constant.high }, 8);
+                }
+                continue;
             }
             let little = M::LITTLE_ENDIAN;
             let bits = match (constant.size, little) {

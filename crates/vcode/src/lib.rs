@@ -36,6 +36,7 @@ mod registers;
 mod signature;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod text;
+mod vector;
 
 pub use abi::{Convention, Counters, Place, Scratch};
 pub use asm::{Asm, Code, Label, Region, Workspace};
@@ -43,7 +44,7 @@ pub use call::{Argument, Target};
 pub use error::Error;
 pub use features::Features;
 pub use frame::{Kind, Local, Param};
-pub use generated::core::{Core, Extension};
+pub use generated::core::{Core, Extension, Vectors};
 pub use generated::{aarch64, alpha, mips, riscv64, sparc64, x86_64};
 pub use instruction::{Access, Family, Instruction, Operand, Value};
 pub use machine::{Lists, Machine, Register};
@@ -51,6 +52,7 @@ pub use machine::{Lists, Machine, Register};
 pub use memory::{Installed, Memory};
 pub use registers::Class;
 pub use signature::{Signature, Type};
+pub use vector::VectorMachine;
 
 /// What macros of this crate expand to.
 #[doc(hidden)]

@@ -16,8 +16,12 @@ fn the_decoder_reads_any_bytes() {
             state ^= state << 17;
             chunk.copy_from_slice(&state.to_le_bytes());
         }
-        // Random bytes rarely begin with the prefix that x86 instructions have here.
-        bytes[0] = 0x40 | (bytes[0] & 0x0f);
+        // Random bytes rarely begin with a prefix that x86 instructions have here: REX, VEX, EVEX.
+        bytes[0] = match round % 4 {
+            0 => 0xc4,
+            1 => 0x62,
+            _ => 0x40 | (bytes[0] & 0x0f),
+        };
         for table in tables {
             let length = round % (bytes.len() + 1);
             if let Some(insn) = table.decode(&bytes[..length]) {

@@ -50,7 +50,7 @@ fn run(root: &Path, check: bool) -> Result<(), String> {
     }
 }
 
-/// Reads `FOLDER/*.spec`, and `FOLDER/ext/*.spec`: those named like a machine extend it.
+/// Reads `FOLDER/*.spec`, and `FOLDER/{ext,vectors}/*.spec`: those named like a machine extend it.
 fn sources(folder: &Path) -> Result<Sources, String> {
     let read = |path: &Path| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -65,16 +65,18 @@ fn sources(folder: &Path) -> Result<Sources, String> {
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "spec"));
     paths.sort();
     let mut sources = Sources::default();
-    for layer in ["portable.spec", "extensions.spec"] {
+    for layer in ["portable.spec", "extensions.spec", "vectors.spec"] {
         let path = folder.join(layer);
         paths.retain(|own| *own != path);
         sources.portable.push(read(&path)?);
     }
     for path in paths {
         let mut files = vec![read(&path)?];
-        let more = folder.join("ext").join(path.file_name().unwrap_or_default());
-        if more.exists() {
-            files.push(read(&more)?);
+        for layer in ["ext", "vectors"] {
+            let more = folder.join(layer).join(path.file_name().unwrap_or_default());
+            if more.exists() {
+                files.push(read(&more)?);
+            }
         }
         sources.machines.push(files);
     }

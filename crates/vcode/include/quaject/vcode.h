@@ -54,7 +54,8 @@ typedef struct { uint32_t index; } v_label;
 typedef struct { int32_t offset; } v_variable;
 /* A reference in one word: the site in the low half, then 24 bits of label, then the kind. */
 typedef uint64_t qjv_fixup;
-typedef struct { uint64_t bits; uint32_t label, size; } qjv_constant;
+/* Eight bytes at most, or sixteen that are repeated over size. */
+typedef struct { uint64_t bits, high; uint32_t label, size; } qjv_constant;
 
 /* Register classes, for v_getreg. */
 enum { V_TEMP, V_VAR };
@@ -243,7 +244,13 @@ QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     return label;
 }
 
-QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t size) {
+/* A label for data after the code; equal data of vectors share their place. */
+QJV_OUTLINE v_label qjv_new_data(qjv_function *f, uint64_t high, uint64_t bits, uint32_t size) {
+    for (uint32_t index = 0; size > 8 && index < f->constants; index++) {
+        const qjv_constant *known = &f->constant[index];
+        v_label shared = {known->label};
+        if (known->bits == bits && known->high == high && known->size == size) return shared;
+    }
     v_label label = qjv_new_label(f);
     f->special = 1;
     if (f->constants == QJV_MOST_CONSTANTS) {
@@ -252,9 +259,14 @@ QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t si
     }
     qjv_constant *constant = &f->constant[f->constants++];
     constant->bits = bits;
+    constant->high = high;
     constant->label = label.index;
     constant->size = size;
     return label;
+}
+
+QJV_OUTLINE v_label qjv_new_constant(qjv_function *f, uint64_t bits, uint32_t size) {
+    return qjv_new_data(f, 0, bits, size);
 }
 
 QJV_INLINE void qjv_bind_at(qjv_function *f, uint32_t at, v_label label) {

@@ -3,12 +3,13 @@
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
 use crate::asm::{Asm, Label};
-use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
+use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
-use crate::generated::core::{Core, Extension};
+use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::{Lists, Machine, Register};
+use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
 ///
@@ -216,11 +217,59 @@ pub const FS6: Float = Float::new(14);
 /// Hard-coded callee-saved register 7: `d15`.
 pub const FS7: Float = Float::new(15);
 
+/// A register for vectors: a whole one of the floating file.
+///
+/// Held as it is needed: its number, in every place where a word may have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vector {
+    pub(crate) n: u32,
+}
+
+impl Vector {
+    pub(crate) const fn new(number: u32) -> Self {
+        Self { n: number * 0x10021 }
+    }
+}
+
+impl Register for Vector {
+    #[inline(always)]
+    fn from_number(number: u8) -> Self {
+        const ALL: [Vector; 32] = {
+            let mut all = [Vector::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Vector::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
+    }
+
+    #[inline(always)]
+    fn number(self) -> u8 {
+        (self.n >> 0 & 31) as u8
+    }
+
+    #[inline(always)]
+    fn on_stack(offset: u32) -> Self {
+        Self { n: 1 << 31 | offset }
+    }
+
+    #[inline(always)]
+    fn mark(self) -> u32 {
+        self.n
+    }
+}
+
 /// The processor has `crc`.
 pub const CRC: Features = Features::bit(0);
 
 /// The processor has `lse`.
 pub const LSE: Features = Features::bit(1);
+
+/// The processor has `dotprod`.
+pub const DOTPROD: Features = Features::bit(2);
 
 /// The machine `aarch64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,14 +288,14 @@ impl Machine for Aarch64 {
         20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8,
         8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8,
         24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 4, 4, 4, 4,
-        4, 8, 4, 4, 0, 0, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 4,
-        4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0,
-        0, 0, 0, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 12, 4,
+        4, 8, 4, 4, 16, 16, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4,
+        4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0,
+        0, 0, 0, 0, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 12, 4,
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::first(2);
+    const FEATURES: Features = Features::from_bits(7);
     const INT: Lists = Lists::new(
         &[9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0],
         &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
@@ -3639,50 +3688,22 @@ impl Extension for Asm<'_, Aarch64> {
 
     #[inline(always)]
     fn popcountu(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
-            }
-        }
-        self.aside(|c| write(c, d, s));
+        let c = self;
+        c.space(16);
+        c.cursor.word((s.n & 0x3e0) | 0x1e27001f);
+        c.cursor.word(0x0e205bff);
+        c.cursor.word(0x0e31bbff);
+        c.cursor.word((d.n & 0x1f) | 0x1e2603e0);
     }
 
     #[inline(always)]
     fn popcountul(&mut self, d: Reg, s: Reg) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg) {
-            {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
-            }
-        }
-        self.aside(|c| write(c, d, s));
+        let c = self;
+        c.space(16);
+        c.cursor.word((s.n & 0x3e0) | 0x9e67001f);
+        c.cursor.word(0x0e205bff);
+        c.cursor.word(0x0e31bbff);
+        c.cursor.word((d.n & 0x1f) | 0x1e2603e0);
     }
 
     #[inline(always)]
@@ -5495,5 +5516,1188 @@ impl Asm<'_, Aarch64> {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
+    }
+}
+
+impl VectorMachine for Aarch64 {
+    type Vector = Vector;
+    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 8, 0)];
+}
+
+impl Vectors for Asm<'_, Aarch64> {
+    type Vector = Vector;
+
+    fn vector_width(&mut self, bits: u32) -> Result<(), Error> {
+        self.choose_width(bits)
+    }
+
+    fn vector_bytes(&self) -> u32 {
+        self.width_bytes()
+    }
+
+    fn getvector(&mut self) -> Result<Vector, Error> {
+        self.take_vector()
+    }
+
+    fn putvector(&mut self, register: Vector) {
+        self.give_vector(register);
+    }
+
+    fn vld(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3dc00000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3cc00000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlda(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3dc00000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3cc00000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vldnt(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3dc00000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3cc00000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vst(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3d800000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3c800000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vsta(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3d800000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3c800000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vstnt(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(20);
+            if fits_unsigned(i, 16, 4) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i >> 4) as u32 & 0xfff) << 10) | 0x3d800000);
+            } else if fits_signed(i, 9, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1ff) << 12) | 0x3c800000);
+            } else {
+                c.cursor = set_long(c.cursor, Reg::new(17), i);
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vldmuc(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vldmus(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vldmu(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vldmul(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vstmuc(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vstmus(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vstmu(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vstmul(&mut self, d: Vector, s: Reg, t: Vector) {
+        let _ = (d, s, t);
+        self.fail(Error::Feature);
+    }
+
+    fn vfence(&mut self) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word(0xd5033abf);
+        }
+        self.aside(|c| write(c));
+    }
+
+    fn vend(&mut self) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word(0xd503201f);
+        }
+        self.aside(|c| write(c));
+    }
+
+    fn vzero(&mut self, d: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | 0x6f00e400);
+        }
+        self.aside(|c| write(c, d));
+    }
+
+    fn vdupuc(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e010c00);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupus(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e020c00);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupu(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e040c00);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupul(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e080c00);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vgetu(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e260000);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vgetul(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e660000);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vsumu(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(8);
+            c.cursor.word((s.n & 0x3e0) | 0x4eb1b81f);
+            c.cursor.word((d.n & 0x1f) | 0x1e2603e0);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vsumul(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(8);
+            c.cursor.word((s.n & 0x3e0) | 0x5ef1b81f);
+            c.cursor.word((d.n & 0x1f) | 0x9e6603e0);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vany(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(16);
+            c.cursor.word((s.n & 0x3e0) | 0x6eb0a81f);
+            c.cursor.word((d.n & 0x1f) | 0x1e2603e0);
+            c.cursor.word((d.n & 0x3e0) | 0x7100001f);
+            c.cursor.word((d.n & 0x1f) | 0x1a9f07e0);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vmov(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vcom(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e205800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapus(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e201800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapu(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e200800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapul(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e200800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vand(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e201c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vor(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea01c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vxor(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e201c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vandn(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e601c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vadduc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e208400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e608400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea08400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee08400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e208400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e608400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea08400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ee08400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmulus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e609c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmulu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea09c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e206c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e206c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmins(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e606c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e606c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmini(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea06c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea06c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e206400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e206400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxs(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e606400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e606400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxi(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea06400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea06400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e208c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequs(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e608c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequ(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea08c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequl(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ee08c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgtc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e203400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgts(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e603400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgti(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea03400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgtl(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee03400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e203c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e603c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea03c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmadds(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0e60c01f);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e60c000);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | 0x4ea0bfe0);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsaduc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(16);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e207400);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x6e202800);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x6e602800);
+            c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x6ea02800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vshufuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e000000);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vzipluc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e003800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e403800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e803800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ec03800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e007800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e407800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e807800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ec07800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vlshusi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(4);
+            if fits_unsigned(i, 4, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xf) << 16) | 0x4f105400);
+            } else {
+                c.fail(Error::Immediate);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlshui(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(4);
+            if fits_unsigned(i, 5, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x1f) << 16) | 0x4f205400);
+            } else {
+                c.fail(Error::Immediate);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlshuli(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 64);
+            c.space(4);
+            if fits_unsigned(i, 6, 0) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0x3f) << 16) | 0x4f405400);
+            } else {
+                c.fail(Error::Immediate);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshusi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(4);
+            if i == 0_i64 {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+            } else {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xf) << 16) | 0x6f100400);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshui(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(4);
+            if i == 0_i64 {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+            } else {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x1f) << 16) | 0x6f200400);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshuli(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 64);
+            c.space(4);
+            if i == 0_i64 {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+            } else {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x3f) << 16) | 0x6f400400);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshsi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(4);
+            if i == 0_i64 {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+            } else {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xf) << 16) | 0x4f100400);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshii(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(4);
+            if i == 0_i64 {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
+            } else {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x1f) << 16) | 0x4f200400);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vsel(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e601c00);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vdotuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            if c.has(2) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e809400);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vpadaluc(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e206800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vpadalus(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e606800);
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vpadalu(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6ea06800);
+        }
+        self.aside(|c| write(c, d, s));
     }
 }

@@ -844,3 +844,208 @@ pub trait Extension: Core {
     /// What is at base plus offset will soon be used. Operands `s, i`.
     fn prefetch(&mut self, s: Self::Reg, i: i32);
 }
+
+/// Instructions on vectors of as many bits as [`Vectors::vector_width`] said last. What the processor that code is
+/// written for lacks is [`Error::Feature`](crate::Error::Feature).
+pub trait Vectors: Core {
+    /// A register for vectors. Calls destroy it.
+    type Vector: Copy;
+    /// Makes vectors this wide from here on, in bits.
+    ///
+    /// # Errors
+    /// [`Error::Feature`](crate::Error::Feature) if the features in use have no such vectors; it does not stick.
+    fn vector_width(&mut self, bits: u32) -> Result<(), crate::Error>;
+    /// How wide vectors are, in bytes; 0 before a width was chosen.
+    fn vector_bytes(&self) -> u32;
+    /// Takes a register for vectors, from those of the floating file.
+    ///
+    /// # Errors
+    /// [`Error::Registers`](crate::Error::Registers) when all are taken; it does not stick.
+    fn getvector(&mut self) -> Result<Self::Vector, crate::Error>;
+    /// Gives a register for vectors back.
+    fn putvector(&mut self, register: Self::Vector);
+    /// Load from an address that need not be aligned. Operands `d, s, i`.
+    fn vld(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Load from an address that is a multiple of the width. Operands `d, s, i`.
+    fn vlda(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Like vlda, of what will not soon be used again. Operands `d, s, i`.
+    fn vldnt(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Operands `d, s, i`.
+    fn vst(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Store to an address that is a multiple of the width. Operands `d, s, i`.
+    fn vsta(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Like vsta, past the caches where the processor can; vfence orders it. Operands `d, s, i`.
+    fn vstnt(&mut self, d: Self::Vector, s: Self::Reg, i: i32);
+    /// Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `uc`. Operands `d, s, t`.
+    fn vldmuc(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `us`. Operands `d, s, t`.
+    fn vldmus(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `u`. Operands `d, s, t`.
+    fn vldmu(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `ul`. Operands `d, s, t`.
+    fn vldmul(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Store the elements whose mask is set; the memory of the others is not touched. Type `uc`. Operands `d, s, t`.
+    fn vstmuc(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Store the elements whose mask is set; the memory of the others is not touched. Type `us`. Operands `d, s, t`.
+    fn vstmus(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Store the elements whose mask is set; the memory of the others is not touched. Type `u`. Operands `d, s, t`.
+    fn vstmu(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Store the elements whose mask is set; the memory of the others is not touched. Type `ul`. Operands `d, s, t`.
+    fn vstmul(&mut self, d: Self::Vector, s: Self::Reg, t: Self::Vector);
+    /// Order non-temporal stores before whatever is stored next.
+    fn vfence(&mut self);
+    /// Give up what is above 128 bits, before code that knows nothing of it: calls, returns, floats.
+    fn vend(&mut self);
+    /// No bit set. Operands `d`.
+    fn vzero(&mut self, d: Self::Vector);
+    /// A register in every element. Type `uc`. Operands `d, s`.
+    fn vdupuc(&mut self, d: Self::Vector, s: Self::Reg);
+    /// A register in every element. Type `us`. Operands `d, s`.
+    fn vdupus(&mut self, d: Self::Vector, s: Self::Reg);
+    /// A register in every element. Type `u`. Operands `d, s`.
+    fn vdupu(&mut self, d: Self::Vector, s: Self::Reg);
+    /// A register in every element. Type `ul`. Operands `d, s`.
+    fn vdupul(&mut self, d: Self::Vector, s: Self::Reg);
+    /// The first element. Type `u`. Operands `d, s`.
+    fn vgetu(&mut self, d: Self::Reg, s: Self::Vector);
+    /// The first element. Type `ul`. Operands `d, s`.
+    fn vgetul(&mut self, d: Self::Reg, s: Self::Vector);
+    /// The sum of all elements. Type `u`. Operands `d, s`.
+    fn vsumu(&mut self, d: Self::Reg, s: Self::Vector);
+    /// The sum of all elements. Type `ul`. Operands `d, s`.
+    fn vsumul(&mut self, d: Self::Reg, s: Self::Vector);
+    /// 1 if any bit is set, 0 otherwise. Operands `d, s`.
+    fn vany(&mut self, d: Self::Reg, s: Self::Vector);
+    /// Copy. Operands `d, s`.
+    fn vmov(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Bit complement. Operands `d, s`.
+    fn vcom(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Reverse the bytes of each element. Type `us`. Operands `d, s`.
+    fn vbswapus(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Reverse the bytes of each element. Type `u`. Operands `d, s`.
+    fn vbswapu(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Reverse the bytes of each element. Type `ul`. Operands `d, s`.
+    fn vbswapul(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Bitwise and. Operands `d, s, t`.
+    fn vand(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Bitwise or. Operands `d, s, t`.
+    fn vor(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Bitwise exclusive or. Operands `d, s, t`.
+    fn vxor(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Bitwise and of the first with the complement of the second. Operands `d, s, t`.
+    fn vandn(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Addition. Type `uc`. Operands `d, s, t`.
+    fn vadduc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Addition. Type `us`. Operands `d, s, t`.
+    fn vaddus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Addition. Type `u`. Operands `d, s, t`.
+    fn vaddu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Addition. Type `ul`. Operands `d, s, t`.
+    fn vaddul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Subtraction. Type `uc`. Operands `d, s, t`.
+    fn vsubuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Subtraction. Type `us`. Operands `d, s, t`.
+    fn vsubus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Subtraction. Type `u`. Operands `d, s, t`.
+    fn vsubu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Subtraction. Type `ul`. Operands `d, s, t`.
+    fn vsubul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Multiplication, low half. Type `us`. Operands `d, s, t`.
+    fn vmulus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Multiplication, low half. Type `u`. Operands `d, s, t`.
+    fn vmulu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `c`. Operands `d, s, t`.
+    fn vminc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `uc`. Operands `d, s, t`.
+    fn vminuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `s`. Operands `d, s, t`.
+    fn vmins(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `us`. Operands `d, s, t`.
+    fn vminus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `i`. Operands `d, s, t`.
+    fn vmini(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The smaller of two. Type `u`. Operands `d, s, t`.
+    fn vminu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `c`. Operands `d, s, t`.
+    fn vmaxc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `uc`. Operands `d, s, t`.
+    fn vmaxuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `s`. Operands `d, s, t`.
+    fn vmaxs(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `us`. Operands `d, s, t`.
+    fn vmaxus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `i`. Operands `d, s, t`.
+    fn vmaxi(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The larger of two. Type `u`. Operands `d, s, t`.
+    fn vmaxu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where two are equal. Type `uc`. Operands `d, s, t`.
+    fn vcequc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where two are equal. Type `us`. Operands `d, s, t`.
+    fn vcequs(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where two are equal. Type `u`. Operands `d, s, t`.
+    fn vcequ(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where two are equal. Type `ul`. Operands `d, s, t`.
+    fn vcequl(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater. Type `c`. Operands `d, s, t`.
+    fn vcgtc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater. Type `s`. Operands `d, s, t`.
+    fn vcgts(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater. Type `i`. Operands `d, s, t`.
+    fn vcgti(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater. Type `l`. Operands `d, s, t`.
+    fn vcgtl(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater or equal. Type `uc`. Operands `d, s, t`.
+    fn vcgeuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater or equal. Type `us`. Operands `d, s, t`.
+    fn vcgeus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// A mask of where the first is greater or equal. Type `u`. Operands `d, s, t`.
+    fn vcgeu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Ints: sums of two neighbouring products. Type `s`. Operands `d, s, t`.
+    fn vmadds(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Unsigned longs: sums of eight absolute differences. Type `uc`. Operands `d, s, t`.
+    fn vsaduc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Bytes of the first by their number in the second, 0 to 15; above 127 stands for zero. Type `uc`. Operands `d, s, t`.
+    fn vshufuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the lower halves of two, in turn. Type `uc`. Operands `d, s, t`.
+    fn vzipluc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the lower halves of two, in turn. Type `us`. Operands `d, s, t`.
+    fn vziplus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the lower halves of two, in turn. Type `u`. Operands `d, s, t`.
+    fn vziplu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the lower halves of two, in turn. Type `ul`. Operands `d, s, t`.
+    fn vziplul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the higher halves of two, in turn. Type `uc`. Operands `d, s, t`.
+    fn vziphuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the higher halves of two, in turn. Type `us`. Operands `d, s, t`.
+    fn vziphus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the higher halves of two, in turn. Type `u`. Operands `d, s, t`.
+    fn vziphu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of the higher halves of two, in turn. Type `ul`. Operands `d, s, t`.
+    fn vziphul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Left shift. Type `us`. Operands `d, s, i`.
+    fn vlshusi(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Left shift. Type `u`. Operands `d, s, i`.
+    fn vlshui(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Left shift. Type `ul`. Operands `d, s, i`.
+    fn vlshuli(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Right shift; the sign is propagated for signed types. Type `us`. Operands `d, s, i`.
+    fn vrshusi(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`.
+    fn vrshui(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`.
+    fn vrshuli(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Right shift; the sign is propagated for signed types. Type `s`. Operands `d, s, i`.
+    fn vrshsi(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`.
+    fn vrshii(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
+    /// The bits of s where those of d are set, those of t elsewhere. Operands `d, s, t`.
+    fn vsel(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Unsigneds: add four neighbouring products to each; t at most 64, d neither s nor t. Type `uc`. Operands `d, s, t`.
+    fn vdotuc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// Elements of twice the width: add two neighbours to each; d is not s. Type `uc`. Operands `d, s`.
+    fn vpadaluc(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Elements of twice the width: add two neighbours to each; d is not s. Type `us`. Operands `d, s`.
+    fn vpadalus(&mut self, d: Self::Vector, s: Self::Vector);
+    /// Elements of twice the width: add two neighbours to each; d is not s. Type `u`. Operands `d, s`.
+    fn vpadalu(&mut self, d: Self::Vector, s: Self::Vector);
+}

@@ -3,12 +3,13 @@
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
 use crate::asm::{Asm, Label};
-use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
+use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
-use crate::generated::core::{Core, Extension};
+use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::{Lists, Machine, Register};
+use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
 ///
@@ -204,7 +205,7 @@ impl Machine for Mips {
     ];
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
-    const FEATURES: Features = Features::first(0);
+    const FEATURES: Features = Features::from_bits(0);
     const INT: Lists = Lists::new(
         &[8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4],
         &[16, 17, 18, 19, 20, 21, 22, 23, 30],

@@ -2,7 +2,7 @@
 
 #![allow(unused_imports, reason = "generated")]
 
-use crate::decode::{Field, Insn, Kind, Pattern, RegField, Rm, Segment, Table, Token};
+use crate::decode::{Field, Insn, Kind, Pattern, Prefix, RegField, Rm, Segment, Table, Token};
 
 use crate::decode::Layout;
 

@@ -3,12 +3,13 @@
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
 use crate::asm::{Asm, Label};
-use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
+use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
-use crate::generated::core::{Core, Extension};
+use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::{Lists, Machine, Register};
+use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
 ///
@@ -241,7 +242,7 @@ impl Machine for Riscv64 {
     ];
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::first(1);
+    const FEATURES: Features = Features::from_bits(1);
     const INT: Lists = Lists::new(
         &[5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10],
         &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],

@@ -3,12 +3,13 @@
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
 use crate::asm::{Asm, Label};
-use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
+use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
-use crate::generated::core::{Core, Extension};
+use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::{Lists, Machine, Register};
+use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
 ///
@@ -200,7 +201,7 @@ impl Machine for Sparc64 {
     ];
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::first(0);
+    const FEATURES: Features = Features::from_bits(0);
     const INT: Lists = Lists::new(
         &[2, 3, 13, 12, 11, 10, 9, 8],
         &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],

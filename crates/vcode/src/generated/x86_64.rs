@@ -3,12 +3,13 @@
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
 use crate::asm::{Asm, Label};
-use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread};
+use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
-use crate::generated::core::{Core, Extension};
+use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::{Lists, Machine, Register};
+use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
 ///
@@ -164,6 +165,54 @@ pub const FT13: Float = Float::new(1);
 /// Hard-coded temporary register 14: `xmm0`.
 pub const FT14: Float = Float::new(0);
 
+/// A register for vectors: a whole one of the floating file.
+///
+/// Held as it is needed: `r` is REX.R with the register field of ModRM, `b` REX.B with its r/m field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vector {
+    pub(crate) r: u32,
+    pub(crate) b: u32,
+}
+
+impl Vector {
+    pub(crate) const fn new(number: u32) -> Self {
+        let (high, low) = (number >> 3, number & 7);
+
+        Self { r: high << 2 | low << 19, b: high | low << 16 }
+    }
+}
+
+impl Register for Vector {
+    #[inline(always)]
+    fn from_number(number: u8) -> Self {
+        const ALL: [Vector; 32] = {
+            let mut all = [Vector::new(0); 32];
+            let mut number = 0;
+            while number < 32 {
+                all[number] = Vector::new(number as u32);
+                number += 1;
+            }
+            all
+        };
+        ALL[number as usize & 31]
+    }
+
+    #[inline(always)]
+    fn number(self) -> u8 {
+        ((self.b & 1) << 3 | self.b >> 16) as u8
+    }
+
+    #[inline(always)]
+    fn on_stack(offset: u32) -> Self {
+        Self { r: 0, b: 1 << 31 | offset }
+    }
+
+    #[inline(always)]
+    fn mark(self) -> u32 {
+        self.b
+    }
+}
+
 /// The processor has `popcnt`.
 pub const POPCNT: Features = Features::bit(0);
 
@@ -178,6 +227,15 @@ pub const MOVBE: Features = Features::bit(3);
 
 /// The processor has `sse42`.
 pub const SSE42: Features = Features::bit(4);
+
+/// The processor has `avx2`.
+pub const AVX2: Features = Features::bit(5);
+
+/// The processor has `avx512`.
+pub const AVX512: Features = Features::bit(6);
+
+/// The processor has `vnni`.
+pub const VNNI: Features = Features::bit(7);
 
 /// The machine `x86_64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +262,7 @@ impl Machine for X86_64 {
     ];
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::first(5);
+    const FEATURES: Features = Features::from_bits(255);
     const INT: Lists = Lists::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
     const FLOAT: Lists =
         Lists::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
@@ -6913,5 +6971,2216 @@ impl Asm<'_, X86_64> {
         } else {
             c.fail(Error::Feature);
         }
+    }
+}
+
+impl VectorMachine for X86_64 {
+    type Vector = Vector;
+    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 256, 16), (256, 512, 32), (512, 1024, 64)];
+}
+
+impl Vectors for Asm<'_, X86_64> {
+    type Vector = Vector;
+
+    fn vector_width(&mut self, bits: u32) -> Result<(), Error> {
+        self.choose_width(bits)
+    }
+
+    fn vector_bytes(&self) -> u32 {
+        self.width_bytes()
+    }
+
+    fn getvector(&mut self) -> Result<Vector, Error> {
+        self.take_vector()
+    }
+
+    fn putvector(&mut self, register: Vector) {
+        self.give_vector(register);
+    }
+
+    fn vld(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x6f48861162, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x6f0601c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0x6f0f40f3, 1, 4, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlda(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x6f48851162, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x6f0501c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0x6f0f4066, 1, 4, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vldnt(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x2a48051262, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x2a0502c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0x2a380f4066, 1, 5, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vst(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x7f48861162, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x7f0601c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0x7f0f40f3, 1, 4, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vsta(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x7f48851162, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0x7f0501c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0x7f0f4066, 1, 4, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vstnt(&mut self, d: Vector, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, i: i32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i);
+            c.space(11);
+            if c.has(10) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0xe748051162, 5, d.r | s.b, 0, i, 6);
+            } else if c.has(9) && fits_signed(i, 32, 0) {
+                c.cursor.vex_offset(0xe70501c4, 4, d.r | s.b, 0, i, 0);
+            } else if fits_signed(i, 32, 0) {
+                c.cursor.offset(0xe70f4066, 1, 4, d.r, s.b, i);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vldmuc(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc82948061262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x6fc9071162, 5, d.r | s.b, 0, 0, 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vldmus(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc82948861262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x6fc9871162, 5, d.r | s.b, 0, 0, 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vldmu(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc83948061262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x6fc9061162, 5, d.r | s.b, 0, 0, 6);
+            } else if c.has(9) {
+                c.cursor.vex_offset(0x8c0502c4, 4, d.r | s.b, t.b, 0, 0);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vldmul(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc83948861262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x6fc9861162, 5, d.r | s.b, 0, 0, 6);
+            } else if c.has(9) {
+                c.cursor.vex_offset(0x8c8502c4, 4, d.r | s.b, t.b, 0, 0);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vstmuc(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc82948061262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x7f49071162, 5, d.r | s.b, 0, 0, 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vstmus(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc82948861262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x7f49871162, 5, d.r | s.b, 0, 0, 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vstmu(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc83948061262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x7f49061162, 5, d.r | s.b, 0, 0, 6);
+            } else if c.has(9) {
+                c.cursor.vex_offset(0x8e0502c4, 4, d.r | s.b, t.b, 0, 0);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vstmul(&mut self, d: Vector, s: Reg, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc83948861262 | vex(t.b, 0, 5), 6);
+                c.cursor.vex_offset(0x7f49861162, 5, d.r | s.b, 0, 0, 6);
+            } else if c.has(9) {
+                c.cursor.vex_offset(0x8e8502c4, 4, d.r | s.b, t.b, 0, 0);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vfence(&mut self) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(3);
+            c.cursor.bytes(0xf8ae0f, 3);
+        }
+        self.aside(|c| write(c));
+    }
+
+    fn vend(&mut self) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(3);
+            if c.has(10) {
+                c.cursor.bytes(0x77f8c5, 3);
+            } else if c.has(9) {
+                c.cursor.bytes(0x77f8c5, 3);
+            } else {
+                c.cursor.bytes(0x90, 1);
+            }
+        }
+        self.aside(|c| write(c));
+    }
+
+    fn vzero(&mut self, d: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(5);
+            if c.has(10) {
+                c.cursor.bytes(0xc0ef0501c4 | vex(d.r | d.b, d.b, 4), 5);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0ef0501c4 | vex(d.r | d.b, d.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc0ef0f4066 | spread(d.r | d.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d));
+    }
+
+    fn vdupuc(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(22);
+            if c.has(10) {
+                c.cursor.bytes(0xc07a48051262 | vex(d.r | s.b, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
+                c.cursor.bytes(0xc0780502c4 | vex(d.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06e0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0600f4066 | spread(d.r | d.b, 1, 4), 5);
+                c.cursor.bytes(0xc0700f40f2 | spread(d.r | d.b, 1, 4), 6);
+                c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupus(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(17);
+            if c.has(10) {
+                c.cursor.bytes(0xc07b48051262 | vex(d.r | s.b, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
+                c.cursor.bytes(0xc0790502c4 | vex(d.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06e0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0700f40f2 | spread(d.r | d.b, 1, 4), 6);
+                c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupu(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc07c48051262 | vex(d.r | s.b, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
+                c.cursor.bytes(0xc0580502c4 | vex(d.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06e0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vdupul(&mut self, d: Vector, s: Reg) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Reg) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc07c48851262 | vex(d.r | s.b, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06e8101c4 | vex(d.r | s.b, 0, 4), 5);
+                c.cursor.bytes(0xc0590502c4 | vex(d.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06e0f4866 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x44c0700f4066 | spread(d.r | d.b, 1, 4), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vgetu(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(5);
+            if c.has(10) {
+                c.cursor.bytes(0xc07e0101c4 | vex(s.r | d.b, 0, 4), 5);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc07e0101c4 | vex(s.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc07e0f4066 | spread(s.r | d.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vgetul(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(5);
+            if c.has(10) {
+                c.cursor.bytes(0xc07e8101c4 | vex(s.r | d.b, 0, 4), 5);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc07e8101c4 | vex(s.r | d.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc07e0f4866 | spread(s.r | d.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vsumu(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(41);
+            if c.has(10) {
+                c.cursor.bytes(0x1c03b48851362 | vex(s.r | Float::new(15).b, 0, 5), 7);
+                c.cursor.bytes(0xc0fe0501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
+                c.cursor.bytes(0x1c0390503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | s.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
+                c.cursor.bytes(0x1c0390503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc002380f4066 | spread(Float::new(15).r | Float::new(15).b, 1, 5), 6);
+                c.cursor.bytes(0xc002380f4066 | spread(Float::new(15).r | Float::new(15).b, 1, 5), 6);
+                c.cursor.bytes(0xc07e0f4066 | spread(Float::new(15).r | d.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vsumul(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(59);
+            if c.has(10) {
+                c.cursor.bytes(0x1c03b48851362 | vex(s.r | Float::new(15).b, 0, 5), 7);
+                c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
+                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+            } else if c.has(9) {
+                c.cursor.bytes(0x1c0390503c4 | vex(s.r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
+                c.cursor.bytes(0x8d8730501c4 | vex(Float::new(15).b, Float::new(15).b, 4), 6);
+                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+            } else {
+                c.cursor.bytes(0xc07e0f4866 | spread(s.r | d.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x8d8730f4066 | spread(Float::new(15).b, 1, 4), 6);
+                c.cursor.bytes(0xc07e0f4866 | spread(Float::new(15).r | Reg::new(11).b, 1, 4), 5);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vany(&mut self, d: Reg, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(18);
+            if c.has(10) {
+                c.cursor.bytes(0xc82748051262 | vex(s.b, s.b, 5), 6);
+                c.cursor.bytes(0xc998f8c5, 4);
+                c.cursor.bytes(0xc0950f40 | spread(Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0170502c4 | vex(s.r | s.b, 0, 4), 5);
+                c.cursor.bytes(0xc0950f40 | spread(Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+            } else {
+                c.cursor.bytes(0xc017380f4066 | spread(s.r | s.b, 1, 5), 6);
+                c.cursor.bytes(0xc0950f40 | spread(Reg::new(11).b, 0, 3), 4);
+                c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vmov(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(6);
+            if c.has(10) {
+                c.cursor.bytes(0xc06f48851162 | vex(d.r | s.b, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06f0501c4 | vex(d.r | s.b, 0, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vcom(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0x55c02548851362 | vex(d.r | s.b, s.b, 5), 7);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0760501c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc0ef0501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc0760f4066 | spread(Float::new(15).r | Float::new(15).b, 1, 4), 5);
+                c.cursor.bytes(0xc0ef0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapus(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if c.has(9) {
+                c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if d.b == s.b {
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
+                c.refer(c.cursor.back(4), 0, data);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
+                c.refer(c.cursor.back(4), 0, data);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapu(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if c.has(9) {
+                c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if d.b == s.b {
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
+                c.refer(c.cursor.back(4), 0, data);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
+                c.refer(c.cursor.back(4), 0, data);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vbswapul(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if c.has(9) {
+                c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
+                c.refer(c.cursor.back(4), 0, data);
+            } else if d.b == s.b {
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
+                c.refer(c.cursor.back(4), 0, data);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
+                c.refer(c.cursor.back(4), 0, data);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vand(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0db48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0db0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0db0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0db0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0db0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vor(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0eb48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0eb0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0eb0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0eb0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0eb0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vxor(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0ef48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0ef0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0ef0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0ef0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0ef0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vandn(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc0df48851162 | vex(d.r | s.b, t.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0df0501c4 | vex(d.r | s.b, t.b, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0df0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc0df0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vadduc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0fc48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0fc0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0fc0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0fc0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fc0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0fd48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0fd0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0fd0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0fd0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fd0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0fe48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0fe0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vaddul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0d448851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0d48501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0d40f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0d40f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0d40f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc0f848051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0f80501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0f80f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f80f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f80f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc0f948051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0f90501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0f90f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f90f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f90f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc0fa48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0fa0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0fa0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fa0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fa0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsubul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc0fb48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0fb8501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0fb0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fb0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0fb0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmulus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0d548051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0d50501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0d50f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0d50f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0d50f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmulu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc04048051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0400502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc040380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc040380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc040380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03848051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0380502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc038380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc038380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc038380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0da48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0da0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0da0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0da0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0da0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmins(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0ea48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0ea0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0ea0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0ea0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0ea0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03a48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03a0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03a380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03a380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03a380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmini(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03948051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0390502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc039380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc039380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc039380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vminu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03b48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03b0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03b380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03b380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03b380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03c48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03c0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03c380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03c380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03c380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0de48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0de0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0de0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0de0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0de0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxs(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0ee48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0ee0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0ee0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0ee0f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0ee0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03e48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03e0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03e380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03e380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03e380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxi(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03d48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03d0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03d380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03d380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03d380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmaxu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(11);
+            if c.has(10) {
+                c.cursor.bytes(0xc03f48051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03f0502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc03f380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc03f380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03f380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(10) {
+                c.cursor.bytes(0xc87448051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0740501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0740f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0740f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0740f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequs(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(10) {
+                c.cursor.bytes(0xc87548051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0750501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0750f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0750f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0750f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequ(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(10) {
+                c.cursor.bytes(0xc87648051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0760501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0760f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0760f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0760f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcequl(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(10) {
+                c.cursor.bytes(0xc82948851262 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc13848861262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0290502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc029380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc029380f4066 | spread(d.r | s.b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc029380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgtc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc86448051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0640501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0640f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0640f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0640f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgts(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc86548051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0650501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0650f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0650f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0650f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgti(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc86648051162 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0660501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0660f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0660f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0660f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgtl(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(16);
+            if c.has(10) {
+                c.cursor.bytes(0xc83748851262 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc13848861262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0370502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc037380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc037380f4066 | spread(d.r | Float::new(15).b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc037380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(20);
+            if c.has(10) {
+                c.cursor.bytes(0x5c83e48051362 | vex(t.b, s.b, 5), 7);
+                c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0de0501c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0740501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0de0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc0740f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(21);
+            if c.has(10) {
+                c.cursor.bytes(0x5c83e48851362 | vex(t.b, s.b, 5), 7);
+                c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03e0502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0750501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03e380f4066 | spread(Float::new(15).r | t.b, 1, 5), 6);
+                c.cursor.bytes(0xc0750f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vcgeu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(21);
+            if c.has(10) {
+                c.cursor.bytes(0x5c81e48051362 | vex(t.b, s.b, 5), 7);
+                c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc03f0502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0760501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc03f380f4066 | spread(Float::new(15).r | t.b, 1, 5), 6);
+                c.cursor.bytes(0xc0760f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vmadds(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0f548051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0f50501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0f50f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0f50f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f50f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vsaduc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(10) {
+                c.cursor.bytes(0xc0f648051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0f60501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0f60f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0f60f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0f60f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vshufuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(16);
+            if c.has(10) {
+                c.cursor.bytes(0xc00048051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0000502c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc000380f4066 | spread(d.r | t.b, 1, 5), 6);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc000380f4066 | spread(d.r | Float::new(15).b, 1, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc000380f4066 | spread(d.r | t.b, 1, 5), 6);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vzipluc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06048051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0600501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0600f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0600f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0600f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06148051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0610501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0610f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0610f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0610f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06248051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0620501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0620f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0620f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0620f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziplul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06c48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06c8501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc06c0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06c0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06c0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06848051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0680501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0680f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0680f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0680f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06948051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0690501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0690f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0690f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0690f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphu(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06a48051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06a0501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc06a0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06a0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06a0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vziphul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(15);
+            if c.has(10) {
+                c.cursor.bytes(0xc06d48851162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc06d8501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc06d0f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06d0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc06d0f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vlshusi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xf0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlshui(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xf0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vlshuli(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 64);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xf0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xf0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshusi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xd0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshui(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xd0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshuli(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 64);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xd0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xd0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshsi(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 16);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xe0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vrshii(&mut self, d: Vector, s: Vector, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
+            if !c.has_width() {
+                return;
+            }
+            let i = i64::from(i as i32);
+            let i = c.count(i, 32);
+            c.space(11);
+            if c.has(10) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
+            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if d.b == s.b && fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xe0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else if fits_unsigned(i, 8, 0) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xe0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    fn vsel(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(20);
+            if c.has(10) {
+                c.cursor.bytes(0xcac02548851362 | vex(d.r | t.b, s.b, 5), 7);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0db0501c4 | vex(Float::new(15).r | s.b, d.b, 4), 5);
+                c.cursor.bytes(0xc0df0501c4 | vex(d.r | t.b, d.b, 4), 5);
+                c.cursor.bytes(0xc0eb0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | d.b, 1, 4), 5);
+                c.cursor.bytes(0xc0db0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0df0f4066 | spread(d.r | t.b, 1, 4), 5);
+                c.cursor.bytes(0xc0eb0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vdotuc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(25);
+            if c.has(10) && c.has(7) {
+                c.cursor.bytes(0xc05048051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(10) {
+                c.cursor.bytes(0xc00448051262 | vex(Float::new(15).r | t.b, s.b, 5), 6);
+                c.cursor.bytes(0x5f548051162 | vex(Float::new(15).r, Float::new(15).b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x1000100010001, 0x1000100010001);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+            } else if c.has(9) && c.has(7) {
+                c.cursor.bytes(0xc05028051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0xc0040502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0x5f50501c4 | vex(Float::new(15).r, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x1000100010001, 0x1000100010001);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+            } else if c.has(7) {
+                c.cursor.bytes(0xc05008051262 | vex(d.r | t.b, s.b, 5), 6);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc004380f4066 | spread(Float::new(15).r | t.b, 1, 5), 6);
+                c.cursor.bytes(0x5f50f4066 | spread(Float::new(15).r, 1, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x1000100010001, 0x1000100010001);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vpadaluc(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(20);
+            if c.has(10) {
+                c.cursor.bytes(0x50448051262 | vex(Float::new(15).r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x101010101010101, 0x101010101010101);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fd48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0x5040502c4 | vex(Float::new(15).r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x101010101010101, 0x101010101010101);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fd0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x504380f4066 | spread(Float::new(15).r, 1, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0x101010101010101, 0x101010101010101);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fd0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vpadalus(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(35);
+            if c.has(10) {
+                c.cursor.bytes(0x10d07248051162 | vex(s.b, Float::new(15).b, 5), 7);
+                c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+                c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0x10d0720501c4 | vex(s.b, Float::new(15).b, 4), 6);
+                c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+                c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x10d0720f4066 | spread(Float::new(15).b, 1, 4), 6);
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x5db0f4066 | spread(Float::new(15).r, 1, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
+    }
+
+    fn vpadalu(&mut self, d: Vector, s: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(35);
+            if c.has(10) {
+                c.cursor.bytes(0x20d07348851162 | vex(s.b, Float::new(15).b, 5), 7);
+                c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+                c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffffffff, 0xffffffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
+            } else if c.has(9) {
+                c.cursor.bytes(0x20d0738501c4 | vex(s.b, Float::new(15).b, 4), 6);
+                c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+                c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffffffff, 0xffffffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x20d0730f4066 | spread(Float::new(15).b, 1, 4), 6);
+                c.cursor.bytes(0xc0d40f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+                c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x5db0f4066 | spread(Float::new(15).r, 1, 4), 5);
+                c.cursor.bytes(0x0, 4);
+                let data = c.vector_constant(0xffffffff, 0xffffffff);
+                c.refer(c.cursor.back(4), 0, data);
+                c.cursor.bytes(0xc0d40f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s));
     }
 }

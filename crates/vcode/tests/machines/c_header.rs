@@ -10,8 +10,8 @@ use quaject_vcode::{Asm, Core, Extension, Features, Kind, Machine, Param, Region
 use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
 
-const LENGTH: usize = 1 << 20;
-const ADDRESS: usize = 0x2000_0000;
+pub const LENGTH: usize = 1 << 20;
+pub const ADDRESS: usize = 0x2000_0000;
 
 /// One call of an emitter in C.
 fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
@@ -105,11 +105,15 @@ where
     asm.retv();
     let code = asm.end().expect("the corpus is valid");
     let rust = &region[code.offset..code.offset + code.length];
+    same(tools, M::NAME, "vcode.h", &calls, rust);
+}
 
-    let mut program = String::from(
-        "#define QJV_MOST_FIXUPS 4096\n#define QJV_MOST_LABELS 1024\n#include <quaject/vcode.h>\n#include <stdio.h>\n\
-         static float real32(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }\n\
-         static double real64(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }\n",
+/// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote.
+pub fn same(tools: &Tools, name: &str, header: &str, calls: &str, rust: &[u8]) {
+    let mut program = format!(
+        "#define QJV_MOST_FIXUPS 4096\n#define QJV_MOST_LABELS 1024\n#include <quaject/{header}>\n#include <stdio.h>\n\
+         static inline __attribute__((unused)) float real32(uint32_t bits) {{ float value; memcpy(&value, &bits, 4); return value; }}\n\
+         static inline __attribute__((unused)) double real64(uint64_t bits) {{ double value; memcpy(&value, &bits, 8); return value; }}\n",
     );
     let _ = writeln!(program, "static uint8_t bytes[{LENGTH}];\nstatic qjv_function f;\n");
     // In parts, because compilers take long over long functions.
@@ -159,9 +163,9 @@ where
         let c = run(tools, &binary);
         if let Some(at) = rust.iter().zip(&c).position(|(rust, c)| rust != c) {
             let show = |bytes: &[u8]| format!("{:02x?}", &bytes[at & !3..(at + 16).min(bytes.len())]);
-            panic!("{} {compiler}: byte {at} of {} differs: {}, C {}", M::NAME, rust.len(), show(rust), show(&c));
+            panic!("{name} {compiler}: byte {at} of {} differs: {}, C {}", rust.len(), show(rust), show(&c));
         }
-        assert_eq!(rust.len(), c.len(), "{} {compiler}: the lengths differ", M::NAME);
+        assert_eq!(rust.len(), c.len(), "{name} {compiler}: the lengths differ");
     }
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }

@@ -111,6 +111,8 @@ const CODE_ADDRESS: usize = 0x2000_0000;
 /// Memory of a test, in bytes; the function gets the address of its ninth word.
 const TEST_BYTES: usize = 256;
 const HEADER_BYTES: usize = 64;
+/// What of it the function works on.
+pub const MEMORY_BYTES: usize = TEST_BYTES - HEADER_BYTES;
 
 const SLOT_S: usize = 0;
 const SLOT_T: usize = 1;
@@ -733,6 +735,41 @@ impl<'t> Batch<'t> {
             what: "returned value",
         }];
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
+    }
+
+    /// Adds a function that `build` writes, of the address of some memory: what is there afterwards, and perhaps the low
+    /// bits of what it returns.
+    pub fn add_memory<M: Machine>(
+        &mut self,
+        name: String,
+        before: &[u8; MEMORY_BYTES],
+        after: &[u8; MEMORY_BYTES],
+        returns: Option<(u32, u64)>,
+        build: impl FnOnce(&mut Asm<'_, M>, M::Reg),
+    ) {
+        let mut region = vec![0_u8; 4096];
+        let mut workspace = Workspace::<M>::new();
+        let mut params = [Param::NONE];
+        let at = CODE_ADDRESS + self.code.len();
+        let region_ref = Region::from(&mut region[..]).executed_at(at);
+        let mut asm =
+            Asm::<M>::begin(region_ref, &mut workspace, "%p", &mut params, Kind::Leaf).expect("there is room");
+        build(&mut asm, params[0].reg());
+        let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut memory = [0; TEST_BYTES];
+        memory[HEADER_BYTES..].copy_from_slice(before);
+        let words = after.chunks(8).enumerate().map(|(index, word)| Expected {
+            offset: HEADER_BYTES + 8 * index,
+            bits: 64,
+            value: self.value_at(word, 0, 64),
+            ty: Type::Ul,
+            what: ["d", "s", "t"][index / 8],
+        });
+        let mut expected: Vec<Expected> = words.collect();
+        if let Some((bits, value)) = returns {
+            expected.push(Expected { offset: RETURN_OFFSET, bits, value, ty: Type::Ul, what: "returned value" });
+        }
+        self.finish(name, &region, code, 0, memory, expected);
     }
 
     /// Adds a function that `build` writes, ends and perhaps changes; it returns `long` and must return `value`.

@@ -8,9 +8,10 @@ mod instructions;
 mod interpreter;
 mod layers;
 mod programs;
+mod vectors;
 
 use harness::{Batch, Tools, available};
-use quaject_vcode::{Asm, Core, Extension, Features, Machine, decode};
+use quaject_vcode::{Asm, Core, Extension, Features, Machine, VectorMachine, Vectors, decode};
 
 const X86_64: Tools = Tools {
     prefix: "",
@@ -103,6 +104,42 @@ where
     c_header::compare::<M>(tools);
     batch.check_encodings();
     batch.run();
+}
+
+/// Every vector instruction, as processors with all features and those with some have it; `lacking` are the latter, and
+/// what they have not.
+fn vector_matrix<M: VectorMachine>(tools: &Tools, lacking: &[(Features, &[&str])])
+where
+    for<'a> Asm<'a, M>: Vectors<Reg = M::Reg, Float = M::Float, Vector = M::Vector>,
+{
+    vectors::check_lacking::<M>();
+    if !available(tools) {
+        return;
+    }
+    let all = features::<M>(tools);
+    let mut batch = Batch::new::<M>(tools);
+    vectors::add::<M>(&mut batch, all, &[], rounds());
+    for (missing, lacks) in lacking {
+        vectors::add::<M>(&mut batch, all.without(*missing), lacks, rounds());
+    }
+    assert!(batch.len() > 500, "the list of instructions is generated, and long");
+    batch.compile("");
+    vectors::compare::<M>(tools);
+    batch.check_encodings();
+    batch.run();
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn x86_64_vectors() {
+    use quaject_vcode::x86_64::{VNNI, X86_64 as Machine};
+    vector_matrix::<Machine>(&X86_64, &[(VNNI, &[])]);
+}
+
+#[test]
+fn aarch64_vectors() {
+    use quaject_vcode::aarch64::{Aarch64, DOTPROD};
+    vector_matrix::<Aarch64>(&AARCH64, &[(DOTPROD, &["vdot"])]);
 }
 
 #[test]

@@ -89,8 +89,10 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(30)
+#define QJV_WIDTHS {{128, UINT64_C(0x8), UINT64_C(0x0)}}
 #define V_HAS_CRC (UINT64_C(1) << 0)
 #define V_HAS_LSE (UINT64_C(1) << 1)
+#define V_HAS_DOTPROD (UINT64_C(1) << 2)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3029,6 +3031,24 @@ QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xdac00c00u);
 }
 
+/* Count the bits that are one. Type `u`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 16);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1e27001fu);
+    c->ip = qjv_word(c->ip, 0x0e205bffu);
+    c->ip = qjv_word(c->ip, 0x0e31bbffu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1e2603e0u);
+}
+
+/* Count the bits that are one. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 16);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x9e67001fu);
+    c->ip = qjv_word(c->ip, 0x0e205bffu);
+    c->ip = qjv_word(c->ip, 0x0e31bbffu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1e2603e0u);
+}
+
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
@@ -4272,8 +4292,6 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
-QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
-QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
@@ -4302,68 +4320,6 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-
-/* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
-    {
-    {
-        const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
-    }
-    }
-}
-
-QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
-    qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
-    *c = copy;
-}
-
-/* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
-    {
-    {
-        const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
-        qjv_subul(c, lent_a, s, lent_a);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
-        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
-        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
-        qjv_give_back(c, lent, 2);
-    }
-    }
-}
-
-QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
-    qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
-    *c = copy;
-}
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {

@@ -408,10 +408,12 @@ QJV_COLD void qjv_place_constants(qjv_asm *c) {
     for (uint32_t index = 0; index < f->constants; index++) {
         qjv_constant constant = f->constant[index];
         uint32_t low = (uint32_t)constant.bits;
-        qjv_space(c, 16);
+        qjv_space(c, 2 * (size_t)constant.size);
         while ((f->execute + qjv_at(f, c->ip)) % constant.size) *c->ip++ = 0;
         f->label[constant.label] = qjv_at(f, c->ip);
-        if (constant.size == 8) memcpy(c->ip, &constant.bits, 8);
+        if (constant.size > 8) {
+            for (uint32_t at = 0; at < constant.size; at += 8) memcpy(c->ip + at, at % 16 ? &constant.high : &constant.bits, 8);
+        } else if (constant.size == 8) memcpy(c->ip, &constant.bits, 8);
         else memcpy(c->ip, &low, 4);
         c->ip += constant.size;
     }

@@ -59,11 +59,15 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
+#define QJV_WIDTHS {{128, UINT64_C(0x100), UINT64_C(0x10)}, {256, UINT64_C(0x200), UINT64_C(0x20)}, {512, UINT64_C(0x400), UINT64_C(0x40)}}
 #define V_HAS_POPCNT (UINT64_C(1) << 0)
 #define V_HAS_LZCNT (UINT64_C(1) << 1)
 #define V_HAS_BMI1 (UINT64_C(1) << 2)
 #define V_HAS_MOVBE (UINT64_C(1) << 3)
 #define V_HAS_SSE42 (UINT64_C(1) << 4)
+#define V_HAS_AVX2 (UINT64_C(1) << 5)
+#define V_HAS_AVX512 (UINT64_C(1) << 6)
+#define V_HAS_VNNI (UINT64_C(1) << 7)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
