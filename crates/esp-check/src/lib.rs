@@ -11,11 +11,13 @@
 //!   liveness                 runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found
 //!   script, chart            that run as a text to take again, and as a picture
+//!   confirm                  whether a run of a part is one of the whole program
 //! ```
 #![forbid(unsafe_code)]
 
 mod automaton;
 mod chart;
+mod confirm;
 mod counterexample;
 mod dispatch;
 mod domain;
@@ -39,6 +41,7 @@ mod watch;
 mod whole;
 
 pub use chart::chart;
+pub use confirm::{Confirmation, confirm};
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use follow::{follow, narrated};
@@ -86,7 +89,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     };
     let space = Space::new(model, stepping, options.symmetry == Symmetry::On).map_err(Refusal::Unbounded)?;
     let store = Store::new(space.width, options.compaction);
-    let searched = search::search(&space, &store, options, progress)?;
+    let searched = search::search(&space, &store, options, &|_| true, progress)?;
     let mut verdict = match (&searched.finding, searched.limit) {
         (Some(finding), _) => Verdict::Violated(show(&space, &store, finding)?),
         (None, Some(limit)) => Verdict::Unfinished(limit),

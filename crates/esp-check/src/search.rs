@@ -60,6 +60,8 @@ struct Shared<'s> {
     taken: AtomicUsize,
     stop: AtomicBool,
     over: AtomicBool,
+    /// What is looked for.
+    wanted: &'s (dyn Fn(&Wrong) -> bool + Sync),
     /// The first finding or limit.
     found: Mutex<(Option<Finding>, Option<Limit>)>,
     transitions: AtomicU64,
@@ -68,12 +70,17 @@ struct Shared<'s> {
 }
 
 impl Shared<'_> {
-    fn find(&self, finding: Finding) {
+    /// Ends the search if this is looked for.
+    fn find(&self, finding: Finding) -> bool {
+        if !(self.wanted)(&finding.what) {
+            return false;
+        }
         let mut found = self.found.lock().expect("no thread panics with it");
         if found.0.is_none() {
             found.0 = Some(finding);
         }
         self.stop.store(true, Ordering::Relaxed);
+        true
     }
 
     fn reach(&self, limit: Limit) {
@@ -177,16 +184,14 @@ impl<'s, 'm> Worker<'s, 'm> {
         's: 'b,
     {
         self.mover.find(numbers);
-        if let Some(pool) = self.mover.leak(numbers) {
-            self.shared.find(Finding { state, what: Wrong::Leak(pool) });
+        if let Some(pool) = self.mover.leak(numbers)
+            && self.shared.find(Finding { state, what: Wrong::Leak(pool) })
+        {
             return true;
         }
         if self.mover.found.is_empty() {
             return match self.mover.rest(numbers) {
-                Outcome::Faulted(report) => {
-                    self.shared.find(Finding { state, what: Wrong::Deadlock(report) });
-                    true
-                }
+                Outcome::Faulted(report) => self.shared.find(Finding { state, what: Wrong::Deadlock(report) }),
                 Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
             };
         }
@@ -220,8 +225,10 @@ impl<'s, 'm> Worker<'s, 'm> {
                     MoveEnd::Exits => taken = Taken::Progress,
                     MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
                         let what = Wrong::Move(self.mover.get(found).clone());
-                        self.shared.find(Finding { state, what });
-                        return Taken::Over;
+                        if self.shared.find(Finding { state, what }) {
+                            return Taken::Over;
+                        }
+                        taken = Taken::Progress;
                     }
                 }
             }
@@ -271,11 +278,12 @@ enum Taken {
     Over,
 }
 
-/// Searches a space.
+/// Searches a space for what is wrong and wanted; what is not wanted ends a run.
 pub(crate) fn search<'m>(
     space: &'m Space<'m>,
     store: &Store,
     options: &Options,
+    wanted: &(dyn Fn(&Wrong) -> bool + Sync),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Searched, TooLarge> {
     let shared = Shared {
@@ -287,6 +295,7 @@ pub(crate) fn search<'m>(
         taken: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         over: AtomicBool::new(false),
+        wanted,
         found: Mutex::new((None, None)),
         transitions: AtomicU64::new(0),
         remembered: AtomicUsize::new(0),

@@ -3,7 +3,7 @@
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
 use quaject_esp_ir::lower::lower_model;
-use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::model::{ModelProgram, Scope};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
 use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};
@@ -78,6 +78,13 @@ pub fn models(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Res
         None => program.models.iter().map(|model| lower(Some(model))).collect(),
     };
     Ok(Modelled { sources, diagnostics, models: Some(models), program: Some(program) })
+}
+
+/// The whole program in the surroundings of a model of a part of it; nothing if the model is of the whole program.
+pub fn whole(modelled: &Modelled, model: &ModelProgram) -> Option<ModelProgram> {
+    let program = modelled.program.as_ref().filter(|_| model.scope != Scope::All)?;
+    let written = program.models.iter().find(|written| Some(&written.name) == model.name.as_ref());
+    Some(lower_model(program, written, Some(ModelScope::All), &modelled.sources))
 }
 
 fn process(program: &hir::Program, name: &str) -> Result<ProcessId, NoSuch> {

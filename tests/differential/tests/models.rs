@@ -1,10 +1,12 @@
-//! Programs as Promela: what Spin says of them is what exploring every state of them says.
+//! Programs as Promela: what Spin says of them is what exploring every state of them says, and what the built-in checker
+//! says, with and without reduction.
 
 use quaject_differential::explore::{Silent, Verdict, explore};
 use quaject_differential::generate::{Outcome as Determination, Sample};
 use quaject_differential::interpret::compile;
 use quaject_differential::talkative;
 use quaject_differential::world::Script;
+use quaject_esp_check::{Limits, Options, Problem, check};
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::ir::{Fault, Program};
 use quaject_esp_ir::replay::replay as replay_steps;
@@ -81,7 +83,42 @@ fn replay(program: &Program, found: &Found) -> Option<Verdict> {
     }
 }
 
-/// Whether Spin and exploring all states say the same, and Spin's run leads there; what they say. Nothing for a model
+/// What the built-in checker says; it explores in three ways, which agree.
+fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
+    use quaject_esp_check::{Reduction, Verdict as Checked};
+    let model = promela::whole(program);
+    let say = |reduction| {
+        let limits = Limits { states: Some(400_000), ..Limits::default() };
+        let options = Options { reduction, limits, ..Options::default() };
+        let report = check(&model, &options, &mut |_| {}).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
+        match report.verdict {
+            Checked::Holds => Verdict::Fine,
+            Checked::Violated(found) => match found.problem {
+                Problem::Fault(report) => Verdict::Faults(report.fault),
+                Problem::Endless { .. }
+                | Problem::Property { .. }
+                | Problem::Starvation { .. }
+                | Problem::Leak { .. } => {
+                    panic!("{name}: {:?}", found.problem)
+                }
+            },
+            Checked::Unfinished(_) => Verdict::TooLarge,
+        }
+    };
+    let verdict = say(Reduction::Off);
+    for reduction in [Reduction::On, Reduction::Communications] {
+        // Of several faults, one search may meet another one first.
+        let other = say(reduction);
+        let agree = match (verdict, other) {
+            (Verdict::Faults(_), Verdict::Faults(fault)) => faults.contains(&fault),
+            (verdict, other) => verdict == other || verdict == Verdict::TooLarge,
+        };
+        assert!(agree, "{name}: {verdict} without reduction, {other} with {reduction:?}");
+    }
+    verdict
+}
+
+/// Whether Spin, the built-in checker and exploring all states say the same, and Spin's run leads there; what they say. Nothing for a model
 /// that does more than its program, which may only be too careful.
 fn agree(name: &str, source: &str) -> Option<Verdict> {
     let program = compile(&sample(source.to_string())).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -94,6 +131,12 @@ fn agree(name: &str, source: &str) -> Option<Verdict> {
         Verdict::Fine | Verdict::TooLarge => found == explored.verdict,
     };
     assert!(agree, "{name}: Spin says {:?}, the steps {:?}\n{source}", search.found, explored.faults);
+    let checked = built_in(name, &program, &explored.faults);
+    let agree = match (checked, found) {
+        (Verdict::Faults(fault), Verdict::Faults(_)) => explored.faults.contains(&fault),
+        (checked, found) => checked == found || !exact,
+    };
+    assert!(agree, "{name}: the checker says {checked}, Spin {:?}\n{source}", search.found);
     let same = replay(&program, &search.found).is_some_and(|replayed| replayed == found);
     assert!(same || !exact, "{name}: Spin's run does not lead to {found}\n{source}");
     exact.then_some(found)
@@ -131,6 +174,54 @@ fn examples_of_spin() {
         }
         let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!exact || verdict(&search.found).to_string() == expected, "{name}: {:?}", search.found);
+    }
+}
+
+/// How many states Spin visits of a model, without reduction.
+fn states_of(model: &str) -> u64 {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("model.pml"), model).expect("the folder can be written");
+    let run = |program: &str, arguments: &[&str]| {
+        let output = std::process::Command::new(program).args(arguments).current_dir(&folder).output();
+        let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run("spin", &["-a", "model.pml"]);
+    run("tcc", &["-DSAFETY", "-DNOREDUCE", "-w", "-o", "pan", "pan.c"]);
+    let text = run("./pan", &["-m1000000"]);
+    assert!(!text.contains("too small"), "{text}");
+    assert!(text.contains("errors: 0"), "{text}");
+    let line = text.lines().find(|line| line.contains("states, stored")).expect("pan counts states");
+    line.split_whitespace().next().and_then(|count| count.parse().ok()).expect("the count comes first")
+}
+
+/// Where a model in ESP and one in Promela correspond state by state, so do the counts, but for the state in which Spin
+/// starts its processes.
+#[test]
+fn models_that_correspond_have_as_many_states() {
+    let (Some(_), Some(_)) = (tool(&["tcc"]), tool(&["spin"])) else { return };
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/verify/programs");
+    let read = |name: &str| std::fs::read_to_string(programs.join(name)).expect("the program is in the tree");
+    for (name, of_esp, of_promela, sizes) in [
+        ("philosophers", "const N = ", "#define N ", [2, 3, 6]),
+        ("leader", "const N = ", "#define N ", [2, 4, 8]),
+        ("alternating-bit", "const LAST: u8 = ", "#define LAST ", [1, 2, 3]),
+    ] {
+        for size in sizes {
+            let sized = |text: String, before: &str| {
+                let (start, rest) = text.split_once(before).expect("the program has this size");
+                format!("{start}{before}{size}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+            };
+            let source = sized(read(&format!("{name}.esp")), of_esp);
+            let program = compile(&sample(source)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let reduction = quaject_esp_check::Reduction::Communications;
+            let options = Options { reduction, ..Options::default() };
+            let report = check(&promela::whole(&program), &options, &mut |_| {}).expect("it needs no world");
+            assert_eq!(report.verdict, quaject_esp_check::Verdict::Holds, "{name} {size}");
+            let theirs = states_of(&sized(read(&format!("{name}.pml")), of_promela));
+            assert_eq!(report.states + 1, theirs, "{name} {size}");
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Compaction, Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry, Verdict,
-    script,
+    Compaction, Confirmation, Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report,
+    Symmetry, Verdict, script,
 };
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
@@ -32,6 +32,9 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
             Some(report) => {
                 tell(model, &options, &report, arguments.json)?;
                 if let Verdict::Violated(found) = &report.verdict {
+                    if !arguments.json {
+                        confirm(&modelled, model, found)?;
+                    }
                     keep(&arguments, &modelled, model, found)?;
                 }
                 match report.verdict {
@@ -48,6 +51,22 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
         }
     }
     Ok(status)
+}
+
+/// How long the whole program is looked at, in seconds, and how much memory that may take.
+const CONFIRMING: (u64, u64) = (10, 1_000_000_000);
+
+/// Says of a run of a part whether the whole program goes wrong in the same way.
+fn confirm(modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Result<(), Stop> {
+    let Some(whole) = quaject_esp::whole(modelled, model) else { return Ok(()) };
+    let (seconds, bytes) = CONFIRMING;
+    let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)) };
+    let text = match quaject_esp_check::confirm(&whole, found, &limits) {
+        Ok(confirmation) => confirmation.text(),
+        Err(Refusal::TooLarge(_) | Refusal::Property(_)) => Confirmation::NotAsked.text(),
+        Err(Refusal::Unbounded(_)) => "the whole program was not asked: what comes from outside needs ranges",
+    };
+    print(format!("{text}\n").as_bytes())
 }
 
 /// How long `qj check --verify` takes at most, in milliseconds.
@@ -102,16 +121,15 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
     });
     let subject = Subject { model: script.model.clone(), scope };
     let modelled = quaject_esp::models(source, &mut disk, &subject).map_err(no_such)?;
-    let models = match modelled.models {
-        Some(models) => models,
-        None => {
-            terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
-            return Ok(Status::Wrong);
-        }
+    let Some(models) = &modelled.models else {
+        terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+        return Ok(Status::Wrong);
     };
     let Some(model) = models.first() else { return Ok(Status::Wrong) };
     let followed = script.follow(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
-    print(followed.map_err(bad)?.text(model).as_bytes())?;
+    let followed = followed.map_err(bad)?;
+    print(followed.text(model).as_bytes())?;
+    confirm(&modelled, model, &followed)?;
     Ok(Status::Fault)
 }
 

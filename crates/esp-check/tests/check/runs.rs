@@ -1,9 +1,9 @@
 //! Runs that go wrong, kept as a text and as a picture: taken again they come to the same end.
 
-use crate::support::{explore, model};
+use crate::support::{explore, model, slice_of};
 use expect_test::expect;
 use quaject_esp_check::script::{Script, write};
-use quaject_esp_check::{Counterexample, Options, Verdict, chart};
+use quaject_esp_check::{Confirmation, Counterexample, Limits, Options, Verdict, chart, confirm};
 use quaject_esp_ir::model::ModelProgram;
 
 fn wrong(model: &ModelProgram) -> Counterexample {
@@ -72,4 +72,25 @@ fn a_run_is_drawn() {
     for word in ["world", ">p<", ">q<", "c(0)", "d(0)", "d(1)", "fault `assert` in `q`", "f()"] {
         assert!(picture.contains(word), "{word}: {picture}");
     }
+}
+
+/// A run of a slice, and what the whole program has to do with it.
+fn confirmed(text: &str, slice: &str) -> Confirmation {
+    let part = slice_of(text, slice);
+    let Verdict::Violated(found) = explore(&part, &Options::default()).verdict else { panic!("the slice goes wrong") };
+    confirm(&model(text, None), &found, &Limits::default()).expect("the program can be explored")
+}
+
+#[test]
+fn what_only_a_slice_can_do_is_spurious() {
+    let server = "channel c(u8); process server { while { idle in(c, $x); assert(x < 3); } } process client";
+    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 2); }}"), "server"), Confirmation::Spurious);
+    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 3); }}"), "server"), Confirmation::Real);
+}
+
+#[test]
+fn another_problem_of_the_whole_program_does_not_confirm_a_run() {
+    let text = "channel c(u8); channel d(); process server { while { idle in(c, $x); assert(x < 3); } }
+        process client { out(c, 1); in(d); }  process other { var n = 1; assert(n == 2); out(d); }";
+    assert_eq!(confirmed(text, "server"), Confirmation::Spurious);
 }

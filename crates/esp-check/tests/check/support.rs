@@ -30,6 +30,16 @@ pub(crate) fn model(text: &str, process: Option<&str>) -> ModelProgram {
     lower_model(&program, program.models.first(), scope, &sources)
 }
 
+/// One process, and what the others may do at its ports.
+pub(crate) fn slice_of(text: &str, process: &str) -> ModelProgram {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", text));
+    let program = analyze(&mut sources, root, &mut NoImports).program.expect("the program is right");
+    let index = program.processes.iter().position(|known| known.name == process).expect("it has this process");
+    let scope = ModelScope::Slice(vec![quaject_esp_syntax::hir::ProcessId(index as u32)]);
+    lower_model(&program, None, Some(scope), &sources)
+}
+
 pub(crate) fn explore(model: &ModelProgram, options: &Options) -> Report {
     check(model, options, &mut |_| {}).unwrap_or_else(|refusal| panic!("{refusal:?}"))
 }
