@@ -133,13 +133,13 @@ pub(crate) struct Run {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) options: RunOptions,
-    /// What executes the program: the reference interpreter, or C compiled with `cc` (or $CC)
+    /// What executes the program: the reference interpreter, C compiled with `cc` (or $CC), or machine code in memory
     #[arg(long, value_name = "ENGINE", default_value = "interp")]
     pub(crate) engine: Engine,
     /// How processes become code
     #[arg(long, value_name = "MODE", default_value = "process")]
     pub(crate) mode: ModeChoice,
-    /// Write everything the program learns from outside to FILE, for `qj replay` (engine interp)
+    /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
 }
@@ -152,7 +152,7 @@ pub(crate) struct RunOptions {
     /// C source, object or shared library with extern functions
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,
-    /// Choose the order of execution at random, always the same for the same N (interpreter only)
+    /// Choose the order of execution at random, always the same for the same N (engines interp, jit)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
@@ -188,6 +188,8 @@ pub(crate) enum Engine {
     Interp,
     /// Generated C, compiled and loaded
     C,
+    /// The interpreter, with machine code made in memory for what each process does by itself
+    Jit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]

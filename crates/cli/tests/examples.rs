@@ -25,7 +25,7 @@ fn examples() -> PathBuf {
 #[test]
 fn every_example_with_an_expected_output_gives_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
-    command.args(["test", "--engine", "interp"]).arg(examples());
+    command.args(["test", "--engine", "interp", "--engine", "jit"]).arg(examples());
     if tool(&["cc"]).is_some() {
         command.args(["--engine", "c"]);
     }

@@ -13,7 +13,7 @@ const ADD: &str = "channel pairC(int, int) external out;\nchannel sumC(int) exte
                    process adder { while { in(pairC, $a, $b); out(sumC, a + b); } }\n";
 const COPY: &str = "channel inC: int external out = \"bytes:-\";\nchannel outC: int external in = \"bytes:-\";\n\
                     process copy { while { in(inC, $c); out(outC, c); } }\n";
-const ENGINES: [&str; 2] = ["interp", "c"];
+const ENGINES: [&str; 3] = ["interp", "c", "jit"];
 
 /// Runs a program on both engines and as an executable of its own; all must do the same.
 fn everywhere(program: &str, arguments: &str, input: &[u8], status: i32, output: &[u8]) {

@@ -1,8 +1,9 @@
-//! Back ends for the flow IR: text out, nothing executed, nothing optimised beyond what the target language needs.
+//! Back ends for the flow IR: text and bytes out, nothing executed, nothing optimised beyond what the target needs.
 //! [`layout`] says how values lie in C memory.
 #![forbid(unsafe_code)]
 
 pub mod c;
+pub mod jit;
 pub mod layout;
 pub mod promela;
 

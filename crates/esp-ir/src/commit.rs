@@ -85,7 +85,7 @@ impl<'a> Scene<'a> {
                 self.state.unfinished = Some(instance);
                 return Ok(Some(Effect::Unfinished));
             }
-            Stop::Value(_) => unreachable!("processes hold results only in regions"),
+            Stop::Value(_) | Stop::Native(_) => unreachable!("processes hold results only in regions"),
         }
         Ok(None)
     }

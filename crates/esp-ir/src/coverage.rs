@@ -7,6 +7,12 @@ use crate::ir::{ProcessId, Program};
 /// Is told of each instruction before it is executed.
 pub(crate) trait Watch {
     fn reach(&mut self, at: usize);
+
+    /// Whether somebody else goes on from here.
+    #[inline]
+    fn leaves(&mut self, _at: usize) -> bool {
+        false
+    }
 }
 
 /// Nobody wants to know.

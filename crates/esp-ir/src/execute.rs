@@ -5,7 +5,10 @@ use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCo
 use crate::code::{Register, in_register};
 use crate::coverage::{Coverage, Unwatched, Watch};
 use crate::datum::{Datum, conforms};
-use crate::ir::{BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, Program, Type, UnaryOp};
+use crate::ir::{
+    BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, ProcessId, Program, Type, UnaryOp,
+};
+use crate::native::{Native, NativeFrame};
 use crate::store::{
     Kind, Part, Pools, Space, Spot, View, box_datum, bytes_at, load, set_word, store, word, write_datum,
 };
@@ -61,6 +64,8 @@ pub(crate) enum Stop {
     Trap(Box<Trap>),
     /// No fuel left; to go on there.
     Fuel(Pc),
+    /// At an entry of machine code.
+    Native(Pc),
 }
 
 /// Memory that outlives a call but belongs to no state.
@@ -75,6 +80,24 @@ pub(crate) struct Scratch {
     pub(crate) executed: u64,
     /// What processes have executed, if somebody wants to know.
     pub(crate) coverage: Option<Box<Coverage>>,
+    /// Machine code for processes, if there is any.
+    pub(crate) native: Option<Box<dyn Native>>,
+}
+
+/// Leaves the interpreter at an entry of machine code, but for the first instruction: machine code has left there.
+struct UntilEntry<'a> {
+    entries: &'a [bool],
+    is_first: bool,
+}
+
+impl Watch for UntilEntry<'_> {
+    #[inline]
+    fn reach(&mut self, _at: usize) {}
+
+    #[inline]
+    fn leaves(&mut self, at: usize) -> bool {
+        !std::mem::replace(&mut self.is_first, false) && self.entries.get(at) == Some(&true)
+    }
 }
 
 const CALL_ALLOWANCE: u64 = 1 << 20;
@@ -82,7 +105,7 @@ const CALL_ALLOWANCE: u64 = 1 << 20;
 impl Scratch {
     pub(crate) fn new(code: &Code) -> Scratch {
         let frames = code.functions.iter().map(Frame::new).collect();
-        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0, coverage: None }
+        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0, coverage: None, native: None }
     }
 }
 
@@ -159,16 +182,48 @@ impl<'a> Context<'a> {
     /// Runs `body` from `pc` until it stops or `fuel` is used up.
     pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
         let before = *fuel;
-        let stop = match self.scratch.coverage.take() {
-            None => self.run_steps(body, frame, pc, fuel, &mut Unwatched),
-            Some(mut coverage) => {
+        let stop = match (self.scratch.coverage.take(), self.scratch.native.take(), body.process) {
+            (Some(mut coverage), native, _) => {
                 let stop = self.run_steps(body, frame, pc, fuel, coverage.of(body));
-                self.scratch.coverage = Some(coverage);
+                (self.scratch.coverage, self.scratch.native) = (Some(coverage), native);
                 stop
+            }
+            (None, Some(mut native), Some(process)) => {
+                let stop = self.run_native(&mut *native, process, body, frame, pc, fuel);
+                self.scratch.native = Some(native);
+                stop
+            }
+            (None, native, _) => {
+                self.scratch.native = native;
+                self.run_steps(body, frame, pc, fuel, &mut Unwatched)
             }
         };
         self.scratch.executed += before - *fuel;
         stop
+    }
+
+    /// Runs machine code from its entries, and what it leaves to the interpreter.
+    fn run_native(
+        &mut self,
+        native: &mut dyn Native,
+        process: ProcessId,
+        body: &'a BodyCode,
+        frame: &mut Frame,
+        pc: Pc,
+        fuel: &mut u64,
+    ) -> Stop {
+        let mut at = pc;
+        loop {
+            if *fuel > 0 && native.entries(process).get(at as usize) == Some(&true) {
+                let Frame { registers, memory } = &mut *frame;
+                at = native.run(process, at, NativeFrame { registers, memory, own: self.own }, fuel);
+            }
+            let mut until = UntilEntry { entries: native.entries(process), is_first: true };
+            match self.run_steps(body, frame, at, fuel, &mut until) {
+                Stop::Native(entry) => at = entry,
+                stop => return stop,
+            }
+        }
     }
 
     fn run_steps<W: Watch>(
@@ -191,6 +246,9 @@ impl<'a> Context<'a> {
         loop {
             if *fuel == 0 {
                 return Stop::Fuel(at as Pc);
+            }
+            if watch.leaves(at) {
+                return Stop::Native(at as Pc);
             }
             *fuel -= 1;
             watch.reach(at);
@@ -559,7 +617,9 @@ impl<'a> Context<'a> {
                 *fuel = 0;
                 Some(Stop::Fuel(0))
             }
-            stop @ (Stop::Trap(_) | Stop::Wait(_) | Stop::Yield(_) | Stop::End | Stop::Exit(_)) => Some(stop),
+            stop @ (Stop::Trap(_) | Stop::Wait(_) | Stop::Yield(_) | Stop::End | Stop::Exit(_) | Stop::Native(_)) => {
+                Some(stop)
+            }
         };
         self.scratch.frames[function.0 as usize] = callee;
         outcome

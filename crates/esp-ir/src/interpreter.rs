@@ -14,6 +14,7 @@
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{AltOrder, Direction, Policy, Program};
+use crate::native::Native;
 use crate::report::Outcome;
 use crate::rest::direction;
 use crate::step::Checks;
@@ -91,6 +92,11 @@ impl<'p> Interpreter<'p> {
             over: None,
         };
         Ok(Interpreter { machine, state, schedule })
+    }
+
+    /// Has machine code run local code. The program is at its start.
+    pub fn use_native(&mut self, native: Box<dyn Native>) {
+        self.machine.use_native(&mut self.state, native);
     }
 
     /// Records every choice from now on.

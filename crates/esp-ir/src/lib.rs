@@ -20,6 +20,7 @@ pub mod lost;
 pub mod lower;
 mod matching;
 pub mod model;
+pub mod native;
 mod outside;
 pub mod read;
 pub mod replay;

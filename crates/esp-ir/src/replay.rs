@@ -2,6 +2,7 @@
 //! choices of a recorded trace. Both are engines for tests: what they do, `step` allows.
 
 use crate::ir::Program;
+use crate::native::Native;
 use crate::report::Outcome;
 use crate::step::Checks;
 use crate::step::{Effect, Machine, Outside, State, Step, TooLarge};
@@ -24,6 +25,11 @@ impl<'p> RandomScheduler<'p> {
         let state = machine.start();
         let random = fastrand::Rng::with_seed(seed);
         Ok(RandomScheduler { machine, state, random, trace: Vec::new(), over: None })
+    }
+
+    /// Has machine code run local code. The program is at its start.
+    pub fn use_native(&mut self, native: Box<dyn Native>) {
+        self.machine.use_native(&mut self.state, native);
     }
 
     /// The choices made so far.

@@ -16,6 +16,7 @@ use crate::footprint::data_bytes;
 use crate::ir::{Boundary, ChannelId, PoolId, ProcessId, Program};
 use crate::liveness::Dead;
 use crate::matching::Capture;
+use crate::native::{Cell, Native};
 use crate::report::{FaultReport, Outcome};
 use crate::store::{Part, Pools};
 pub use crate::trace::Step;
@@ -174,6 +175,15 @@ impl<'p> Machine<'p> {
             unfinished: None,
             free_before: Vec::new(),
         }
+    }
+
+    /// Has machine code run local code from this state, which is the program's start.
+    pub fn use_native(&mut self, state: &mut State, native: Box<dyn Native>) {
+        for instance in &mut state.instances {
+            let registers = instance.frame.registers.len();
+            instance.frame.registers.resize(registers + Cell::COUNT, 0);
+        }
+        self.work.scratch.native = Some(native);
     }
 
     /// All steps possible now, in order.

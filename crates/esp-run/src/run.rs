@@ -4,6 +4,7 @@ use crate::binding::Binding;
 use crate::clock::Time;
 use crate::compiled::{HEADER_NAME, Library};
 use crate::externs::Externs;
+use crate::machine_code::MachineCode;
 use crate::ports::{Hurry, Ports, Wake};
 use crate::record::{Header, Recorder, Recording, Replayer};
 use crate::signals::Signals;
@@ -31,6 +32,8 @@ pub enum Engine {
     Interpreter,
     /// Generated C, compiled and loaded.
     C,
+    /// The reference interpreter, with machine code made in memory for what processes do by themselves.
+    Jit,
 }
 
 /// What is decided about a run.
@@ -116,7 +119,7 @@ pub enum Ending {
 pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
     reserve(program, settings)?;
     match settings.engine {
-        Engine::Interpreter => {
+        Engine::Interpreter | Engine::Jit => {
             let mut ports = open(program, settings)?;
             let signals = Signals::listen()?;
             let ending = interpret(program, settings, &mut ports, &signals);
@@ -293,6 +296,16 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
             return Ending::Trouble(Trouble::new(large.to_string()).help("make its arrays, pools or replicas smaller"));
         }
     };
+    match settings.engine {
+        Engine::Jit => match MachineCode::compile(program, settings.checks) {
+            Ok(code) => match &mut scheduler {
+                Scheduler::Reference(interpreter) => interpreter.use_native(Box::new(code)),
+                Scheduler::Random(random) => random.use_native(Box::new(code)),
+            },
+            Err(trouble) => return Ending::Trouble(trouble),
+        },
+        Engine::Interpreter | Engine::C => {}
+    }
     loop {
         let outcome = match &mut scheduler {
             Scheduler::Reference(interpreter) => interpreter.run(place, BUDGET),

@@ -9,6 +9,7 @@ use quaject_esp_ir::lower::lower;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Control, Step};
 use quaject_esp_ir::verify::verify;
+use quaject_esp_run::MachineCode;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -69,10 +70,55 @@ pub fn trace(sample: &Sample, program: &Program) -> Result<Vec<Step>, String> {
     Ok(interpreter.take_trace())
 }
 
+/// How a run is made that is compared to the last choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Local {
+    /// The interpreter executes local code.
+    Interpreted,
+    /// Machine code does, where there is any.
+    Native,
+}
+
+/// Runs under the reference schedule, as many IR steps at a time as `budget` says. What it shows, or why it does not
+/// end, and every choice.
+pub fn run_locally(
+    sample: &Sample,
+    program: &Program,
+    checks: Checks,
+    local: Local,
+    budget: u64,
+) -> (Result<Shown, String>, Vec<Step>) {
+    let mut interpreter = match Interpreter::new(program, checks) {
+        Ok(interpreter) => interpreter,
+        Err(error) => return (Err(format!("{error:?}")), Vec::new()),
+    };
+    match local {
+        Local::Interpreted => {}
+        Local::Native => match MachineCode::compile(program, checks) {
+            Ok(code) => interpreter.use_native(Box::new(code)),
+            Err(trouble) => return (Err(format!("{trouble:?}")), Vec::new()),
+        },
+    }
+    interpreter.record();
+    let shown = run_in_parts(sample, program, &mut interpreter, budget);
+    (shown, interpreter.take_trace())
+}
+
 fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) -> Result<Shown, String> {
+    run_in_parts(sample, program, interpreter, BUDGET)
+}
+
+fn run_in_parts(
+    sample: &Sample,
+    program: &Program,
+    interpreter: &mut Interpreter<'_>,
+    budget: u64,
+) -> Result<Shown, String> {
     let mut world = ScriptedWorld::new(program, &sample.script);
+    let mut parts = 0;
     loop {
-        match interpreter.run(&mut world, BUDGET) {
+        match interpreter.run(&mut world, budget) {
+            Outcome::Budget if parts * budget < BUDGET => parts += 1,
             Outcome::Resting(resting) => match resting.deadline_ns {
                 Some(deadline) => world.now_ns = deadline,
                 None if world.release() => {}

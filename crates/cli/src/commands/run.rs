@@ -55,6 +55,7 @@ fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
         engine: match engine {
             arguments::Engine::Interp => Engine::Interpreter,
             arguments::Engine::C => Engine::C,
+            arguments::Engine::Jit => Engine::Jit,
         },
         bindings: options.bind.clone(),
         externs: options.externs.clone(),

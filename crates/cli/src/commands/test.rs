@@ -131,6 +131,7 @@ fn engine_name(engine: Engine) -> &'static str {
     match engine {
         Engine::Interp => "interp",
         Engine::C => "c",
+        Engine::Jit => "jit",
     }
 }
 

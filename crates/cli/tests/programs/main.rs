@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 /// The engines of `qj run` that this machine can use.
 fn engines() -> Vec<&'static str> {
-    let mut engines = vec!["interp"];
+    let mut engines = vec!["interp", "jit"];
     engines.extend(tool(&["cc"]).map(|_| "c"));
     engines
 }

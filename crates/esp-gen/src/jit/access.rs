@@ -1,0 +1,298 @@
+//! Instructions that look into an instance's memory, as machine instructions: places become addresses, indices are
+//! compared unless their range shows that they are inside. Objects of pools are the interpreter's.
+
+use super::allocate::Home;
+use super::emit::{Emitter, Written, at};
+use super::operate::Type;
+use quaject_esp_ir::ir::{self, Base, Op, Place, Step, TypeId, Value};
+use quaject_esp_ir::native::{Cell, Width, width};
+use quaject_esp_ir::typing::place_type;
+use quaject_vcode::{Asm, Core, Machine};
+
+/// Values in memory up to this size are copied and cleared by instructions of their own.
+const MOST_INLINE: usize = 64;
+
+/// An address: a register, and a distance from it.
+struct Address<R> {
+    base: R,
+    distance: usize,
+}
+
+impl<M: Machine> Emitter<'_, '_, M>
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Writes an instruction that looks into memory.
+    pub(super) fn access(&mut self, op: &Op, result: Option<Value>) -> Written {
+        let written = match (op, result) {
+            (Op::Load(place), Some(result)) => self.load(place, result),
+            (Op::Store(place, value), _) => self.store(place, *value),
+            (Op::Length(place), Some(result)) => match self.constant_string(place) {
+                Some(length) => {
+                    let d = self.target(result);
+                    self.set(Type::I, d, length as i64);
+                    self.finish(result, d);
+                    Some(())
+                }
+                None => self.word(place, result),
+            },
+            (Op::Tag(place), Some(result)) => self.word(place, result),
+            (Op::Copy { to, from }, _) => self.copy_value(to, from),
+            (Op::SetTag(place, tag), _) => self.set_tag(place, *tag),
+            (Op::SetBytes(place, bytes), _) => match self.constant_string(place) {
+                Some(_) => Some(()),
+                None => self.set_bytes(place, bytes),
+            },
+            (_, _) => None,
+        };
+        if written.is_some() { Written::All } else { Written::Nothing }
+    }
+
+    fn type_of(&self, place: &Place) -> TypeId {
+        let types = &self.known.program.types;
+        place_type(types, self.known.flow.body, place).expect("the verifier types every place")
+    }
+
+    /// The length of the one string in a slot, if the place is such a slot.
+    fn constant_string(&self, place: &Place) -> Option<usize> {
+        match place.base {
+            Base::Slot(slot) if place.path.is_empty() => self.known.constant_slots.string(slot).map(<[u8]>::len),
+            Base::Slot(_) | Base::Object(_) => None,
+        }
+    }
+
+    fn memory(&mut self) -> M::Reg {
+        match self.homes.memory {
+            Home::Register(number) => self.register(number),
+            Home::Cell(cell) => {
+                let register = self.temporary();
+                self.asm.ldpi(register, self.frame, at(cell));
+                register
+            }
+            Home::Nowhere => self.frame,
+        }
+    }
+
+    /// The address of a place. None if it is the interpreter's; nothing that matters was written then.
+    fn address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
+        let Base::Slot(slot) = place.base else { return None };
+        let base = self.memory();
+        let mut address = Address { base, distance: self.known.slots[slot.0 as usize] };
+        let mut path = Place { base: place.base, path: Vec::new() };
+        for step in &place.path {
+            let ty = self.type_of(&path);
+            match (*step, self.known.program.types.get(ty)) {
+                (Step::Field(field), _) => {
+                    address.distance += self.known.extents.field(self.known.program, ty, field);
+                }
+                (Step::Payload(_), _) => address.distance += 4,
+                (Step::Element(index), ir::Type::Array { length, element }) => {
+                    let size = self.known.extents.size(*element);
+                    self.element(&mut address, index, *length as usize, size)?;
+                }
+                (Step::Element(index), _) => {
+                    let known = if path.path.is_empty() { self.known.constant_slots.string(slot) } else { None };
+                    match known.map(<[u8]>::len) {
+                        Some(length) => {
+                            self.element(&mut address, index, length, 1)?;
+                            address.distance += 4;
+                        }
+                        None => self.byte(&mut address, index)?,
+                    }
+                }
+            }
+            path.path.push(*step);
+        }
+        // What is copied from there is in reach too.
+        (address.distance < i32::MAX as usize - MOST_INLINE).then_some(address)
+    }
+
+    fn element(&mut self, address: &mut Address<M::Reg>, index: Value, length: usize, size: usize) -> Option<()> {
+        if let Some(number) = self.known.values.constant(index) {
+            let number = usize::try_from(number).ok().filter(|number| *number < length)?;
+            address.distance += number * size;
+            return Some(());
+        }
+        let bound = i32::try_from(length).ok().filter(|length| *length > 0)?;
+        let register = self.read(index);
+        let range = self.known.values.range(index);
+        if range.0 < 0 || range.1 >= length as i128 {
+            let out = self.exit();
+            match self.known.values.width(index).bits {
+                64 => self.asm.bgeuli(register, bound as u64, out),
+                _ => self.asm.bgeui(register, bound as u32, out),
+            }
+        }
+        let sum = self.temporary();
+        match size {
+            1 => self.asm.addl(sum, register, address.base),
+            size if size.is_power_of_two() => {
+                self.asm.lshli(sum, register, i64::from(size.trailing_zeros()));
+                self.asm.addl(sum, sum, address.base);
+            }
+            size => {
+                self.asm.mulli(sum, register, size as i64);
+                self.asm.addl(sum, sum, address.base);
+            }
+        }
+        address.base = sum;
+        Some(())
+    }
+
+    fn byte(&mut self, address: &mut Address<M::Reg>, index: Value) -> Option<()> {
+        let distance = i32::try_from(address.distance).ok()?;
+        let out = self.exit();
+        let length = self.temporary();
+        self.asm.ldui(length, address.base, distance);
+        if let Some(number) = self.known.values.constant(index) {
+            let number = u32::try_from(number).ok().filter(|number| *number < i32::MAX as u32)?;
+            self.asm.bleui(length, number, out);
+            address.distance += 4 + number as usize;
+            return Some(());
+        }
+        let register = self.read(index);
+        match self.known.values.width(index).bits {
+            64 => self.asm.bgeul(register, length, out),
+            _ => self.asm.bgeu(register, length, out),
+        }
+        // The length has been looked at.
+        self.asm.addl(length, register, address.base);
+        address.base = length;
+        address.distance += 4;
+        Some(())
+    }
+
+    fn load(&mut self, place: &Place, result: Value) -> Option<()> {
+        let Address { base, distance } = self.address(place)?;
+        let distance = distance as i32;
+        let d = self.target(result);
+        let Width { bits, signed, .. } = self.known.values.width(result);
+        match (bits, signed) {
+            (8, true) => self.asm.ldci(d, base, distance),
+            (8, false) => self.asm.lduci(d, base, distance),
+            (16, true) => self.asm.ldsi(d, base, distance),
+            (16, false) => self.asm.ldusi(d, base, distance),
+            (32, true) => self.asm.ldii(d, base, distance),
+            (32, false) => self.asm.ldui(d, base, distance),
+            (_, _) => self.asm.ldli(d, base, distance),
+        }
+        self.finish(result, d);
+        Some(())
+    }
+
+    fn store(&mut self, place: &Place, value: Value) -> Option<()> {
+        let Address { base, distance } = self.address(place)?;
+        let s = self.read(value);
+        let bits = width(self.known.program, self.type_of(place))?.bits;
+        self.store_bytes(s, base, distance as i32, bits as usize / 8);
+        Some(())
+    }
+
+    fn store_bytes(&mut self, s: M::Reg, base: M::Reg, distance: i32, bytes: usize) {
+        match bytes {
+            1 => self.asm.stuci(s, base, distance),
+            2 => self.asm.stusi(s, base, distance),
+            4 => self.asm.stui(s, base, distance),
+            _ => self.asm.stuli(s, base, distance),
+        }
+    }
+
+    fn load_bytes(&mut self, d: M::Reg, base: M::Reg, distance: i32, bytes: usize) {
+        match bytes {
+            1 => self.asm.lduci(d, base, distance),
+            2 => self.asm.ldusi(d, base, distance),
+            4 => self.asm.ldui(d, base, distance),
+            _ => self.asm.lduli(d, base, distance),
+        }
+    }
+
+    /// A length or tag.
+    fn word(&mut self, place: &Place, result: Value) -> Option<()> {
+        let Address { base, distance } = self.address(place)?;
+        let d = self.target(result);
+        self.asm.ldui(d, base, distance as i32);
+        self.finish(result, d);
+        Some(())
+    }
+
+    fn copy_value(&mut self, to: &Place, from: &Place) -> Option<()> {
+        let ty = self.type_of(to);
+        let size = self.known.extents.size(ty);
+        if ty != self.type_of(from) || size > MOST_INLINE {
+            return None;
+        }
+        let source = self.address(from)?;
+        let target = self.address(to)?;
+        let register = self.temporary();
+        for (offset, bytes) in pieces(size) {
+            self.load_bytes(register, source.base, (source.distance + offset) as i32, bytes);
+            self.store_bytes(register, target.base, (target.distance + offset) as i32, bytes);
+        }
+        Some(())
+    }
+
+    fn set_tag(&mut self, place: &Place, tag: u32) -> Option<()> {
+        self.set_content(place, &tag.to_le_bytes())
+    }
+
+    fn set_bytes(&mut self, place: &Place, bytes: &[u8]) -> Option<()> {
+        let mut content = (bytes.len() as u32).to_le_bytes().to_vec();
+        content.extend(bytes);
+        self.set_content(place, &content)
+    }
+
+    /// Writes these bytes, and zeros behind them.
+    fn set_content(&mut self, place: &Place, content: &[u8]) -> Option<()> {
+        let size = self.known.extents.size(self.type_of(place));
+        if size > MOST_INLINE {
+            return None;
+        }
+        let Address { base, distance } = self.address(place)?;
+        let register = self.temporary();
+        let mut content = content.to_vec();
+        content.resize(size, 0);
+        self.write_content(register, base, distance, &content);
+        Some(())
+    }
+
+    fn write_content(&mut self, register: M::Reg, base: M::Reg, distance: usize, content: &[u8]) {
+        let mut held = None;
+        for (offset, bytes) in pieces(content.len()) {
+            let mut number = [0u8; 8];
+            number[..bytes].copy_from_slice(&content[offset..offset + bytes]);
+            let number = i64::from_le_bytes(number);
+            if held != Some(number) {
+                self.asm.setl(register, number);
+                held = Some(number);
+            }
+            self.store_bytes(register, base, (distance + offset) as i32, bytes);
+        }
+    }
+
+    /// Writes the strings of the slots that only ever hold one, on the way in to a block.
+    pub(super) fn fill_constant_slots(&mut self) {
+        let strings = &self.known.constant_slots.strings;
+        if strings.iter().all(|string| string.is_none()) {
+            return;
+        }
+        let (memory, register) = (self.register(0), self.register(1));
+        let count = self.known.flow.body.values.len();
+        self.asm.ldpi(memory, self.frame, at(Cell::Memory.index(count)));
+        for (slot, string) in strings.iter().enumerate() {
+            let Some(string) = string else { continue };
+            let mut content = (string.len() as u32).to_le_bytes().to_vec();
+            content.extend(string);
+            self.write_content(register, memory, self.known.slots[slot], &content);
+        }
+    }
+}
+
+/// A size as pieces that one instruction loads or stores: offset and size of each.
+fn pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let bytes = [8, 4, 2, 1].into_iter().find(|bytes| offset + bytes <= size)?;
+        offset += bytes;
+        Some((offset - bytes, bytes))
+    })
+}

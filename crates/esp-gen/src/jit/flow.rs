@@ -1,0 +1,254 @@
+//! The order in which a body is emitted and what is known of it there: which blocks are compiled, how often each runs by
+//! guess, where loops turn, what each instruction reads. Knows no machine.
+
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Guard, Op, Operation, Payload, Terminator, Value, Wait};
+use quaject_esp_ir::native::positions;
+use quaject_esp_ir::visit::{op_values, terminator_values};
+
+/// A place in the order of emission: an instruction or terminator.
+pub(super) type Point = usize;
+
+/// A body in the order in which it is emitted.
+pub(super) struct Flow<'a> {
+    pub(super) body: &'a Body,
+    /// Blocks, hot paths in line; those that only regions reach are not among them.
+    pub(super) order: Vec<BlockId>,
+    /// Per block: its first point, if it is compiled.
+    pub(super) start: Vec<Option<Point>>,
+    /// Per point: its block, and its position for the interpreter.
+    pub(super) points: Vec<(BlockId, u32)>,
+    /// Per block: how often it runs, the entry once.
+    pub(super) frequency: Vec<f32>,
+    /// Per block: whether turns of loops are counted here.
+    pub(super) turns: Vec<bool>,
+    /// Per block: whether it is entered from the interpreter, after an operation or a `yield`.
+    pub(super) resumed: Vec<bool>,
+}
+
+/// Frequencies above this one say no more.
+const MOST_FREQUENT: f32 = 1e6;
+/// How often frequencies are passed along the edges: they settle geometrically.
+const ROUNDS: usize = 40;
+
+impl<'a> Flow<'a> {
+    pub(super) fn new(body: &'a Body) -> Flow<'a> {
+        let count = body.blocks.len();
+        let (visited, turns) = visit(body);
+        let mut flow = Flow {
+            body,
+            order: Vec::new(),
+            start: vec![None; count],
+            points: Vec::new(),
+            frequency: vec![0.0; count],
+            turns,
+            resumed: vec![false; count],
+        };
+        flow.resumed[0] = true;
+        for block in &visited {
+            let resumed = match &body.blocks[block.0 as usize].terminator {
+                Terminator::Wait(wait) => wait_targets(wait).collect(),
+                Terminator::Yield(edge) => vec![edge.to],
+                _ => Vec::new(),
+            };
+            resumed.into_iter().for_each(|block| flow.resumed[block.0 as usize] = true);
+        }
+        flow.guess_frequencies(&visited);
+        flow.lay_out(&visited);
+        flow
+    }
+
+    fn guess_frequencies(&mut self, visited: &[BlockId]) {
+        let edges: Vec<_> = visited.iter().map(|block| (*block, edges(self.body, *block))).collect();
+        for _ in 0..ROUNDS {
+            let mut next = vec![0.0; self.frequency.len()];
+            next[0] = 1.0;
+            for (block, edges) in &edges {
+                for (to, _, chance) in edges {
+                    next[to.0 as usize] += self.frequency[block.0 as usize] * chance;
+                }
+            }
+            next.iter_mut().for_each(|frequency: &mut f32| *frequency = frequency.min(MOST_FREQUENT));
+            self.frequency = next;
+        }
+    }
+
+    /// Puts blocks in line along their likeliest edges.
+    fn lay_out(&mut self, visited: &[BlockId]) {
+        let starts = positions(self.body);
+        let mut rest: Vec<BlockId> = visited.to_vec();
+        rest.sort_by(|a, b| self.frequency[b.0 as usize].total_cmp(&self.frequency[a.0 as usize]));
+        for seed in [BlockId(0)].into_iter().chain(rest) {
+            let mut next = Some(seed);
+            while let Some(block) = next.filter(|block| self.start[block.0 as usize].is_none()) {
+                self.start[block.0 as usize] = Some(self.points.len());
+                self.order.push(block);
+                let first = starts[block.0 as usize];
+                let instructions = self.body.blocks[block.0 as usize].instructions.len() as u32;
+                self.points.extend((first..=first + instructions).map(|position| (block, position)));
+                let open = edges(self.body, block).into_iter().filter(|(to, _, _)| self.start[to.0 as usize].is_none());
+                next = open.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(to, _, _)| to);
+            }
+        }
+    }
+
+    /// The points of a block: its instructions, then its terminator.
+    pub(super) fn points_of(&self, block: BlockId) -> std::ops::Range<Point> {
+        let start = self.start[block.0 as usize].expect("only compiled blocks are asked about");
+        start..start + self.body.blocks[block.0 as usize].instructions.len() + 1
+    }
+
+    /// The block behind this one in the order.
+    pub(super) fn next(&self, block: BlockId) -> Option<BlockId> {
+        self.points.get(self.points_of(block).end).map(|(block, _)| *block)
+    }
+}
+
+/// Blocks that are reached from the entry, parents first, and per block whether an edge leads back to it.
+fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        Open,
+        Done,
+    }
+    let mut marks = vec![Mark::New; body.blocks.len()];
+    let mut turns = vec![false; body.blocks.len()];
+    let mut order = Vec::new();
+    let targets = |block: BlockId| edges(body, block).into_iter().map(|(to, _, _)| to).collect::<Vec<_>>().into_iter();
+    let mut stack = vec![(BlockId(0), targets(BlockId(0)))];
+    marks[0] = Mark::Open;
+    while let Some((block, open)) = stack.last_mut() {
+        match open.next() {
+            Some(to) => match marks[to.0 as usize] {
+                Mark::New => {
+                    marks[to.0 as usize] = Mark::Open;
+                    stack.push((to, targets(to)));
+                }
+                Mark::Open => turns[to.0 as usize] = true,
+                Mark::Done => {}
+            },
+            None => {
+                marks[block.0 as usize] = Mark::Done;
+                order.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    order.reverse();
+    (order, turns)
+}
+
+/// Where a terminator leads within the code: block, values of its parameters, chance.
+pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)> {
+    fn whole(edge: &Edge, chance: f32) -> (BlockId, &[Value], f32) {
+        (edge.to, edge.arguments.as_slice(), chance)
+    }
+    match &body.blocks[block.0 as usize].terminator {
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![whole(edge, 1.0)],
+        Terminator::Branch { condition, then, otherwise } => {
+            let chance = chance(body, block, *condition);
+            vec![whole(then, chance), whole(otherwise, 1.0 - chance)]
+        }
+        Terminator::Switch { cases, default, .. } => {
+            let chance = 1.0 / (cases.len() + 1) as f32;
+            cases.iter().map(|(_, edge)| edge).chain([default]).map(|edge| whole(edge, chance)).collect()
+        }
+        Terminator::Wait(wait) => {
+            let targets: Vec<BlockId> = wait_targets(wait).collect();
+            let chance = 1.0 / targets.len().max(1) as f32;
+            targets.into_iter().map(|to| (to, [].as_slice(), chance)).collect()
+        }
+        Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => Vec::new(),
+    }
+}
+
+/// How likely a condition is true: loops go on, values are rarely equal to one another.
+fn chance(body: &Body, block: BlockId, condition: Value) -> f32 {
+    let instructions = &body.blocks[block.0 as usize].instructions;
+    match instructions.iter().rev().find(|instruction| instruction.result == Some(condition)).map(|i| &i.op) {
+        Some(Op::Binary(BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::NotEqual, ..)) => 0.9,
+        Some(Op::Binary(BinaryOp::Equal, ..)) => 0.1,
+        Some(_) | None => 0.5,
+    }
+}
+
+fn wait_targets(wait: &Wait) -> impl Iterator<Item = BlockId> {
+    wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise)
+}
+
+/// The values an instruction reads.
+pub(super) fn op_uses(op: &Op) -> Vec<Value> {
+    let mut uses = Vec::new();
+    op_values(&mut op.clone(), &mut |value| uses.push(*value));
+    uses
+}
+
+/// The values a terminator reads itself, and those that regions of its wait read from outside; not what edges pass.
+pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value> {
+    let mut uses = Vec::new();
+    match terminator {
+        Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
+        Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => uses.push(*value),
+        Terminator::Wait(wait) => {
+            terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
+            for region in regions(wait) {
+                region_uses(body, region, &mut uses);
+            }
+        }
+        Terminator::Return(_) | Terminator::Result(_) | Terminator::Exit(_) => {
+            terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
+        }
+    }
+    uses
+}
+
+/// The first blocks of the regions of a wait.
+pub(super) fn regions(wait: &Wait) -> Vec<BlockId> {
+    let mut regions = Vec::new();
+    for branch in &wait.branches {
+        match branch.guard {
+            Guard::Region(entry) => regions.push(entry),
+            Guard::Open | Guard::Value(_) => {}
+        }
+        match &branch.operation {
+            Operation::In { condition, .. } => regions.extend(*condition),
+            Operation::Out { payload: Payload::Region(entry), .. } => regions.push(*entry),
+            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
+        }
+    }
+    regions
+}
+
+/// The blocks of a region.
+pub(super) fn region_blocks(body: &Body, entry: BlockId) -> Vec<BlockId> {
+    let mut blocks = vec![entry];
+    let mut next = 0;
+    while let Some(block) = blocks.get(next).copied() {
+        for (to, _, _) in edges(body, block) {
+            if !blocks.contains(&to) {
+                blocks.push(to);
+            }
+        }
+        next += 1;
+    }
+    blocks
+}
+
+/// What a region reads that it does not define.
+fn region_uses(body: &Body, entry: BlockId, uses: &mut Vec<Value>) {
+    let (mut read, mut defined) = (Vec::new(), Vec::new());
+    for block in region_blocks(body, entry) {
+        let block = &body.blocks[block.0 as usize];
+        defined.extend(&block.parameters);
+        for instruction in &block.instructions {
+            read.extend(op_uses(&instruction.op));
+            defined.extend(instruction.result);
+        }
+        terminator_values(&mut block.terminator.clone(), &mut |value| read.push(*value));
+    }
+    uses.extend(read.into_iter().filter(|value| !defined.contains(value)));
+}

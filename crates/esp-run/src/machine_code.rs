@@ -1,0 +1,146 @@
+//! The engine `jit`: machine code in memory for what processes do by themselves, called where the interpreter stands at
+//! one of its entries. What the code cannot do it leaves to the interpreter.
+
+use crate::trouble::Trouble;
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::step::Checks;
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod here {
+    use super::*;
+    use quaject_esp_gen::{c, jit};
+    use quaject_esp_ir::ir::ProcessId;
+    use quaject_esp_ir::native::{Cell, Extents, Native, NativeFrame};
+    use quaject_vcode::{Memory, Workspace};
+
+    /// The longest code of one process, in bytes.
+    const MOST_BYTES: usize = 1 << 20;
+    /// The longest code of a program.
+    const MOST_BYTES_IN_ALL: usize = 1 << 28;
+    /// The most turns of loops between two looks at fuel that the code counts.
+    const MOST_TURNS: u64 = 1 << 30;
+
+    /// Machine code for the processes of a program.
+    #[derive(Debug)]
+    pub struct MachineCode {
+        processes: Vec<Unit>,
+        /// Holds the code that `processes` point to.
+        _memory: Memory,
+    }
+
+    /// Machine code of one process.
+    #[derive(Debug)]
+    struct Unit {
+        /// The address of the function.
+        function: usize,
+        /// By position: whether it is an entry.
+        entries: Vec<bool>,
+        /// By position: the address of the entry, or 0.
+        addresses: Vec<usize>,
+        /// Values of the body: registers of a frame before its cells.
+        values: usize,
+    }
+
+    impl MachineCode {
+        /// Compiles every process of a verified program.
+        ///
+        /// # Errors
+        /// A process is too large, or there is no memory for code.
+        pub fn compile(program: &Program, checks: Checks) -> Result<MachineCode, Trouble> {
+            let no_memory = |error: quaject_vcode::Error| {
+                Trouble::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
+            };
+            // Pages that are never written take no memory.
+            let bytes = program.processes.len().saturating_mul(MOST_BYTES).min(MOST_BYTES_IN_ALL);
+            let memory = Memory::new(bytes).map_err(no_memory)?;
+            let extents = Extents::new(program);
+            let checks = match checks {
+                Checks::On => c::Checks::Overflow,
+                Checks::Off => c::Checks::None,
+            };
+            let mut buffer = vec![0u8; MOST_BYTES];
+            let mut room: Box<jit::Room<quaject_vcode::Native>> = Box::new(Workspace::with_room());
+            let mut processes = Vec::new();
+            for process in &program.processes {
+                let code = jit::compile(program, process, &extents, checks, &mut buffer, &mut room);
+                let code = code.map_err(|refused| {
+                    let cause = format!("engine `jit` cannot compile process `{}`: {refused}", process.name);
+                    Trouble::usage(cause).help("use `--engine c` or `--engine interp`")
+                })?;
+                let installed = memory.install(&buffer, &code.code).map_err(no_memory)?;
+                processes.push(Unit::new(installed.entry, &code, process.body.values.len()));
+            }
+            Ok(MachineCode { processes, _memory: memory })
+        }
+    }
+
+    impl Unit {
+        fn new(function: usize, code: &jit::Code, values: usize) -> Unit {
+            let last = code.entries.iter().map(|entry| entry.position as usize + 1).max().unwrap_or(0);
+            let mut unit = Unit { function, entries: vec![false; last], addresses: vec![0; last], values };
+            for entry in &code.entries {
+                unit.entries[entry.position as usize] = true;
+                // `function` is where the buffer's byte at `offset` went.
+                unit.addresses[entry.position as usize] = function + entry.offset - code.code.offset;
+            }
+            unit
+        }
+    }
+
+    impl Native for MachineCode {
+        fn entries(&self, process: ProcessId) -> &[bool] {
+            &self.processes[process.0 as usize].entries
+        }
+
+        fn run(&mut self, process: ProcessId, at: u32, frame: NativeFrame<'_>, fuel: &mut u64) -> u32 {
+            let unit = &self.processes[process.0 as usize];
+            assert_eq!(frame.registers.len(), unit.values + Cell::COUNT, "the frame is the process's");
+            let target = unit.addresses[at as usize];
+            assert!(target != 0, "only entries are entered");
+            let turns = (*fuel).min(MOST_TURNS);
+            frame.registers[Cell::Fuel.index(unit.values)] = turns as i64;
+            frame.registers[Cell::Memory.index(unit.values)] = frame.memory.as_mut_ptr() as i64;
+            frame.registers[Cell::Own.index(unit.values)] = i64::from(frame.own);
+            // SAFETY: 1. `function` is code that `jit::compile` wrote with this signature; `_memory` keeps it. 2. `target`
+            // is an entry of it. 3. The code touches the registers and cells of the frame, whose number was checked, and
+            // memory at offsets inside the slots, which it checks itself. 4. Both are borrowed for the call.
+            let position = unsafe {
+                let function: extern "C" fn(*mut i64, usize) -> i32 = std::mem::transmute(unit.function);
+                function(frame.registers.as_mut_ptr(), target)
+            };
+            let left = (frame.registers[Cell::Fuel.index(unit.values)] as i32).max(0) as u64;
+            *fuel -= turns - left;
+            position as u32
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
+mod here {
+    use super::*;
+    use quaject_esp_ir::ir::ProcessId;
+    use quaject_esp_ir::native::{Native, NativeFrame};
+
+    /// Machine code for the processes of a program: there is none for this machine.
+    #[derive(Debug)]
+    pub enum MachineCode {}
+
+    impl MachineCode {
+        /// Says that there is none.
+        pub fn compile(_program: &Program, _checks: Checks) -> Result<MachineCode, Trouble> {
+            Err(Trouble::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
+        }
+    }
+
+    impl Native for MachineCode {
+        fn entries(&self, _process: ProcessId) -> &[bool] {
+            match *self {}
+        }
+
+        fn run(&mut self, _process: ProcessId, _at: u32, _frame: NativeFrame<'_>, _fuel: &mut u64) -> u32 {
+            match *self {}
+        }
+    }
+}
+
+pub use here::MachineCode;

@@ -1,0 +1,52 @@
+//! Random programs whose local code runs as machine code: every choice, every message and the end are those of the
+//! interpreter, whole and in small parts, with and without checks, as processes and fused.
+
+use quaject_differential::generate::{Sample, generate};
+use quaject_differential::interpret::{Local, compile, run_locally};
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::step::Checks;
+use quaject_esp_opt::fuse::{Limits, fuse_all};
+use quaject_test_support::Effort;
+
+/// IR steps at a time: all, and so few that loops are left and entered again and again.
+const BUDGETS: [u64; 2] = [20_000_000, 17];
+
+fn check(sample: &Sample, program: &Program) -> Result<(), String> {
+    for checks in [Checks::Off, Checks::On] {
+        let wanted = run_locally(sample, program, checks, Local::Interpreted, BUDGETS[0]);
+        for budget in BUDGETS {
+            let found = run_locally(sample, program, checks, Local::Native, budget);
+            if found != wanted {
+                return Err(format!("{checks:?}, {budget} steps at a time:\n{found:?}\ninterpreted:\n{wanted:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_both(sample: &Sample) -> Result<(), String> {
+    let program = compile(sample)?;
+    check(sample, &program)?;
+    let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, instructions: 20_000 });
+    if attempts.iter().any(|attempt| attempt.result.is_ok()) {
+        check(sample, &fused).map_err(|error| format!("fused: {error}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn machine_code_makes_the_interpreters_choices() {
+    let first: u64 = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
+    let count = Effort::wanted().pick(400, 4_000, 200_000);
+    let mut failures = Vec::new();
+    for seed in first..first + count {
+        let sample = generate(seed);
+        if let Err(error) = check_both(&sample) {
+            failures.push((sample.source.len(), seed, sample.source, error));
+        }
+    }
+    failures.sort();
+    if let Some((_, seed, source, error)) = failures.first() {
+        panic!("{} of {count} fail; the smallest, seed {seed}: {error}\n{source}", failures.len());
+    }
+}
