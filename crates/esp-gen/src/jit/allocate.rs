@@ -39,6 +39,8 @@ struct Web {
     /// One bit per point.
     live: Vec<u64>,
     weight: f32,
+    /// How often code runs in which it matters: what it costs others that it has a register.
+    span: f32,
     home: Home,
     /// What its cell is.
     cell: usize,
@@ -48,7 +50,7 @@ struct Web {
 
 impl Web {
     fn new(points: usize, cell: usize) -> Web {
-        Web { live: vec![0; points.div_ceil(64)], weight: 0.0, home: Home::Nowhere, cell, is_evicted: false }
+        Web { live: vec![0; points.div_ceil(64)], weight: 0.0, span: 0.0, home: Home::Nowhere, cell, is_evicted: false }
     }
 
     fn mark(&mut self, point: Point) {
@@ -59,8 +61,8 @@ impl Web {
         self.live[point / 64] >> (point % 64) & 1 == 1
     }
 
-    fn length(&self) -> u32 {
-        self.live.iter().map(|word| word.count_ones()).sum()
+    fn density(&self) -> f32 {
+        self.weight / self.span.max(f32::MIN_POSITIVE)
     }
 
     fn points(&self) -> impl Iterator<Item = Point> + '_ {
@@ -102,6 +104,10 @@ impl Allocator {
         let turns = flow.order.iter().filter(|block| flow.turns[block.0 as usize]);
         let weight = turns.map(|block| 2.0 * flow.frequency[block.0 as usize]).sum();
         allocator.fuel = allocator.everywhere(Cell::Fuel.index(count), weight);
+        for web in &mut allocator.webs {
+            let frequency = |point: Point| flow.frequency[flow.points[point].0.0 as usize];
+            web.span = web.points().map(frequency).sum();
+        }
         allocator
     }
 
@@ -186,7 +192,7 @@ impl Allocator {
         let mut occupied = vec![0u32; self.points + 1];
         let mut order: Vec<(f32, usize)> = (0..self.webs.len())
             .filter(|web| !self.webs[*web].live.is_empty())
-            .map(|web| (self.webs[web].weight / self.webs[web].length().max(1) as f32, web))
+            .map(|web| (self.webs[web].density(), web))
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (_, index) in order {
@@ -215,8 +221,7 @@ impl Allocator {
             Home::Register(_) => !web.live.is_empty() && web.is_live(point),
             Home::Nowhere | Home::Cell(_) => false,
         };
-        let density = |web: &Web| web.weight / web.length().max(1) as f32;
-        let least = self.webs.iter_mut().filter(in_register).min_by(|a, b| density(a).total_cmp(&density(b)));
+        let least = self.webs.iter_mut().filter(in_register).min_by(|a, b| a.density().total_cmp(&b.density()));
         least.is_some_and(|web| !std::mem::replace(&mut web.is_evicted, true))
     }
 }

@@ -16,7 +16,7 @@ use super::live::Live;
 use super::operate::Type;
 use super::values::{Form, Values, wrap};
 use crate::c::Checks;
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Program, Terminator, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Instruction, Program, Terminator, Value};
 use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Class, Core, Error, Label, Machine, Param, Region, Workspace};
 
@@ -67,6 +67,8 @@ pub(super) struct Emitter<'e, 'a, M: Machine> {
     registers: Vec<M::Reg>,
     most_registers: u8,
     labels: Vec<Option<Label>>,
+    /// Per block: where code that leads to it leads in the end. Blocks that only lead on are not written.
+    ends: Vec<BlockId>,
     pub(super) exits: Vec<(Point, Label)>,
     pub(super) entries: Vec<(Point, Label)>,
     stubs: Vec<Stub>,
@@ -110,6 +112,7 @@ where
         registers: Vec::new(),
         most_registers: register_count::<M>(),
         labels,
+        ends: (0..known.flow.body.blocks.len() as u32).map(BlockId).collect(),
         exits: Vec::new(),
         entries: Vec::new(),
         stubs: Vec::new(),
@@ -118,8 +121,10 @@ where
         result: None,
         shortage: None,
     };
-    for block in &known.flow.order {
-        emitter.block(*block);
+    emitter.find_ends();
+    let order: Vec<BlockId> = known.flow.order.iter().copied().filter(|block| emitter.end(*block) == *block).collect();
+    for (index, block) in order.iter().enumerate() {
+        emitter.block(*block, order.get(index + 1).copied());
     }
     emitter.write_stubs();
     emitter.write_exits();
@@ -135,7 +140,36 @@ impl<M: Machine> Emitter<'_, '_, M>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    fn block(&mut self, block: BlockId) {
+    /// Finds the blocks that do nothing but lead on.
+    fn find_ends(&mut self) {
+        let flow = self.known.flow;
+        for block in flow.order.iter().rev() {
+            let code = &flow.body.blocks[block.0 as usize];
+            let does_nothing = |instruction: &Instruction| {
+                let form = instruction.result.map(|result| self.known.values.forms[result.0 as usize]);
+                form.is_some_and(|form| form != Form::Own)
+            };
+            let is_entered = flow.resumed[block.0 as usize] || flow.turns[block.0 as usize];
+            if let Terminator::Jump(edge) = &code.terminator
+                && !is_entered
+                && code.instructions.iter().all(does_nothing)
+                && self
+                    .handed(edge.to, &edge.arguments)
+                    .iter()
+                    .all(|(from, to)| self.known.values.root(*from).is_some() && self.home(*from) == self.home(*to))
+            {
+                self.ends[block.0 as usize] = edge.to;
+            }
+        }
+    }
+
+    /// Where code that leads to a block leads in the end. Every loop has a block where turns are counted, so there is one.
+    fn end(&self, block: BlockId) -> BlockId {
+        let next = self.ends[block.0 as usize];
+        if next == block { block } else { self.end(next) }
+    }
+
+    fn block(&mut self, block: BlockId, next: Option<BlockId>) {
         let flow = self.known.flow;
         let points = flow.points_of(block);
         let label = self.label_of(block);
@@ -157,7 +191,7 @@ where
             }
         }
         self.begin(points.end - 1, None);
-        self.terminator(block);
+        self.terminator(block, next);
     }
 
     fn begin(&mut self, point: Point, result: Option<Value>) {
@@ -174,7 +208,7 @@ where
     }
 
     fn label_of(&self, block: BlockId) -> Label {
-        self.labels[block.0 as usize].expect("an edge leads to compiled code")
+        self.labels[self.end(block).0 as usize].expect("an edge leads to compiled code")
     }
 
     /// Counts a turn of a loop; after the last one the interpreter looks around.
@@ -198,9 +232,8 @@ where
         self.busy = 0;
     }
 
-    fn terminator(&mut self, block: BlockId) {
+    fn terminator(&mut self, block: BlockId, next: Option<BlockId>) {
         let flow = self.known.flow;
-        let next = flow.next(block);
         match &flow.body.blocks[block.0 as usize].terminator {
             Terminator::Jump(edge) => self.go(edge.to, &edge.arguments, next),
             Terminator::Branch { condition, then, otherwise } => {
@@ -214,7 +247,7 @@ where
                         (BinaryOp::NotEqual, None, *condition)
                     }
                 };
-                let (op, to, inline) = if next == Some(then.to) && next != Some(otherwise.to) {
+                let (op, to, inline) = if next == Some(self.end(then.to)) && next != Some(self.end(otherwise.to)) {
                     (inverse(op), otherwise, then)
                 } else {
                     (op, then, otherwise)
@@ -276,7 +309,7 @@ where
     fn go(&mut self, to: BlockId, arguments: &[Value], next: Option<BlockId>) {
         let handed = self.handed(to, arguments);
         self.hand_over(to, &handed);
-        if next != Some(to) {
+        if next != Some(self.end(to)) {
             let label = self.label_of(to);
             self.asm.j(label);
         }

@@ -96,11 +96,6 @@ impl<'a> Flow<'a> {
         let start = self.start[block.0 as usize].expect("only compiled blocks are asked about");
         start..start + self.body.blocks[block.0 as usize].instructions.len() + 1
     }
-
-    /// The block behind this one in the order.
-    pub(super) fn next(&self, block: BlockId) -> Option<BlockId> {
-        self.points.get(self.points_of(block).end).map(|(block, _)| *block)
-    }
 }
 
 /// Blocks that are reached from the entry, parents first, and per block whether an edge leads back to it.

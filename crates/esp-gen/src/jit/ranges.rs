@@ -9,7 +9,7 @@ use quaject_esp_ir::typing::place_type;
 /// From, to, both included.
 pub(super) type Range = (i128, i128);
 
-/// After so many rounds a parameter that still grows may be anything.
+/// After so many rounds a parameter that still grows does so by leaps.
 const ROUNDS: usize = 4;
 
 /// Per value: its range; what no path computes has an empty one.
@@ -85,7 +85,10 @@ impl Finder<'_, '_> {
         let joined = match self.known[value.0 as usize] {
             None => range,
             Some(known) if known.0 <= range.0 && range.1 <= known.1 => return false,
-            Some(_) if is_late => whole,
+            Some(known) if is_late => {
+                let far = far((known.0.min(range.0), known.1.max(range.1)));
+                (far.0.max(whole.0), far.1.min(whole.1))
+            }
             Some(known) => (known.0.min(range.0), known.1.max(range.1)),
         };
         self.known[value.0 as usize] = Some(joined);
@@ -126,6 +129,14 @@ impl Finder<'_, '_> {
             Some(_) | None => i128::from(u32::MAX),
         }
     }
+}
+
+/// The next range at least as large whose ends are powers of two.
+fn far(range: Range) -> Range {
+    const BITS: [u32; 9] = [3, 5, 8, 15, 16, 31, 32, 63, 64];
+    let reach = |number: i128| BITS.iter().map(|bits| 1i128 << bits).find(|power| number < *power).unwrap_or(i128::MAX);
+    let first = if range.0 >= 0 { 0 } else { -reach(-range.0 - 1) };
+    (first, if range.1 < 0 { -1 } else { reach(range.1) - 1 })
 }
 
 fn binary(op: BinaryOp, a: Range, b: Range, all: Range) -> Range {
