@@ -88,6 +88,8 @@ pub(super) struct Allocator {
     webs: Vec<Web>,
     /// Per value: its web's index after merging.
     web_of: Vec<Option<usize>>,
+    /// Results and the operands that machines with two operands like to find in their register.
+    alike: Vec<(Value, Value)>,
     memory: usize,
     fuel: usize,
     points: usize,
@@ -97,7 +99,8 @@ impl Allocator {
     pub(super) fn new(flow: &Flow<'_>, values: &Values, live: &Live) -> Allocator {
         let count = flow.body.values.len();
         let points = flow.points.len();
-        let mut allocator = Allocator { webs: Vec::new(), web_of: vec![None; count], memory: 0, fuel: 0, points };
+        let mut allocator =
+            Allocator { webs: Vec::new(), web_of: vec![None; count], alike: Vec::new(), memory: 0, fuel: 0, points };
         allocator.find_webs(flow, values, live);
         allocator.merge(flow, values, live);
         allocator.memory = allocator.everywhere(Cell::Memory.index(count), memory_weight(flow));
@@ -150,6 +153,8 @@ impl Allocator {
                     // It is written even where nobody reads it.
                     self.webs[web].mark(point + 1);
                     self.webs[web].weight += frequency;
+                    let first = live.uses[point].first().and_then(|operand| values.root(*operand));
+                    self.alike.extend(first.map(|operand| (result, operand)));
                 }
             }
         }
@@ -189,16 +194,28 @@ impl Allocator {
 
     /// Places everything, the heaviest first.
     pub(super) fn place(&mut self, registers: u8) -> Homes {
+        self.webs.iter_mut().for_each(|web| web.home = Home::Nowhere);
         let mut occupied = vec![0u32; self.points + 1];
         let mut order: Vec<(f32, usize)> = (0..self.webs.len())
             .filter(|web| !self.webs[*web].live.is_empty())
             .map(|web| (self.webs[web].density(), web))
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut wishes = vec![Vec::new(); self.webs.len()];
+        for (a, b) in &self.alike {
+            if let (Some(a), Some(b)) = (self.web_of[a.0 as usize], self.web_of[b.0 as usize]) {
+                wishes[a].push(b);
+                wishes[b].push(a);
+            }
+        }
         for (_, index) in order {
+            let taken = self.webs[index].points().fold(0u32, |taken, point| taken | occupied[point]);
+            let wished = wishes[index].iter().find_map(|other| match self.webs[*other].home {
+                Home::Register(number) if taken >> number & 1 == 0 => Some(number),
+                Home::Register(_) | Home::Cell(_) | Home::Nowhere => None,
+            });
             let web = &mut self.webs[index];
-            let taken = web.points().fold(0, |taken, point| taken | occupied[point]);
-            let free = (!taken).trailing_zeros() as u8;
+            let free = wished.unwrap_or((!taken).trailing_zeros() as u8);
             if web.is_evicted || free >= registers || web.weight == 0.0 {
                 web.home = Home::Cell(web.cell);
                 continue;
