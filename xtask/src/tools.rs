@@ -43,6 +43,17 @@ const TOOLS: &[Tool] = &[
         needed_by: "programs built against the installed C library",
     },
     Tool {
+        package: Package::Named("curl"),
+        probe: "curl --version",
+        needed_by: "the file server of Asynchronous C serves real clients",
+    },
+    Tool {
+        package: Package::Named("wrk"),
+        // It says its version, and ends with status 1.
+        probe: "wrk --version | grep -q wrk",
+        needed_by: "the file server of Asynchronous C serves real clients",
+    },
+    Tool {
         package: Package::Named("g++-12-aarch64-linux-gnu"),
         probe: "aarch64-linux-gnu-g++-12 --version",
         needed_by: "C++ exceptions through tasks on AArch64",

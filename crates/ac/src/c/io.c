@@ -133,7 +133,7 @@ static ssize_t carry_out(struct io_operation *operation) {
     struct qj_ac_io *io = io_of(runtime);
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;
-    operation->done = false;
+    operation->done = operation->canceled = false;
     if (QJ_AC_UNLIKELY(cancels != 0)) cancel_at_random(operation);
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
     io->pending++;

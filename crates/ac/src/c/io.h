@@ -17,6 +17,8 @@ struct io_operation {
     socklen_t *length;
     ssize_t result;
     bool done;
+    bool canceled;  /* io_uring: the kernel has been asked to end it */
+    uint8_t tried;  /* io_uring: as what kind of descriptor */
     struct qj_ac_task *task;
     struct io_operation *next; /* epoll: others that wait for the same descriptor and direction */
 };

@@ -64,7 +64,8 @@ static void poller(void *argument) {
         bool idle = runtime->queue.next == &runtime->queue;
         qj_ac__remote_drain(runtime);
         if (runtime->channels != NULL) qj_ac__channels_poll(runtime);
-        if (qj_ac__io_pending(runtime)) qj_ac__io_poll(runtime, 0);
+        /* Who is about to sleep hands over and waits in one call. */
+        if (!idle && qj_ac__io_pending(runtime)) qj_ac__io_poll(runtime, 0);
         if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
         if (!pending(runtime)) {
             parked = true;

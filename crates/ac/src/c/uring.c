@@ -19,12 +19,24 @@
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)
 #endif
+#ifndef IORING_RECVSEND_POLL_FIRST
+#define IORING_RECVSEND_POLL_FIRST (1U << 0)
+#endif
+#ifndef IORING_CQE_F_SOCK_NONEMPTY
+#define IORING_CQE_F_SOCK_NONEMPTY (1U << 2)
+#endif
 #ifndef IORING_SETUP_DEFER_TASKRUN
 #define IORING_SETUP_DEFER_TASKRUN (1U << 13)
 #endif
 
+/* What a descriptor was found to be. It may be another since: all this decides is which of two calls is tried first. */
+enum found { UNKNOWN, SOCKET, DRAINED_SOCKET, NO_SOCKET };
+
 struct uring {
     int ring;
+    bool recent;    /* Linux 6.1 or later */
+    uint8_t *found; /* by descriptor */
+    size_t found_count;
     void *memory;
     size_t memory_bytes;
     struct io_uring_sqe *entries;
@@ -37,7 +49,7 @@ struct uring {
     uint64_t wake_count; /* where the kernel puts what it read from the eventfd */
 };
 
-static int setup(struct io_uring_params *parameters) {
+static int setup(struct io_uring_params *parameters, bool *recent) {
     unsigned best = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     unsigned tries[] = {best | IORING_SETUP_CQSIZE, IORING_SETUP_CQSIZE};
     for (int i = 0; i < 2; i++) {
@@ -46,6 +58,7 @@ static int setup(struct io_uring_params *parameters) {
         parameters->cq_entries = COMPLETIONS;
         int ring = (int)syscall(SYS_io_uring_setup, ENTRIES, parameters);
         if (ring < 0 && errno == EINVAL) continue;
+        *recent = i == 0;
         return ring;
     }
     return -1;
@@ -55,7 +68,8 @@ static void prepare_wake(struct uring *uring);
 
 struct uring *qj_ac__uring_open(int wake) {
     struct io_uring_params parameters;
-    int ring = setup(&parameters);
+    bool recent;
+    int ring = setup(&parameters, &recent);
     if (ring < 0) return NULL;
     struct uring *uring = calloc(1, sizeof *uring);
     if (uring == NULL) qj_ac__die("out of memory for io_uring");
@@ -74,6 +88,7 @@ struct uring *qj_ac__uring_open(int wake) {
         return NULL;
     }
     uring->ring = ring;
+    uring->recent = recent;
     uring->memory = memory;
     uring->entries = entries;
     uring->sq_head = (unsigned *)(memory + parameters.sq_off.head);
@@ -96,6 +111,7 @@ void qj_ac__uring_close(struct uring *uring) {
     munmap(uring->memory, uring->memory_bytes);
     munmap(uring->entries, uring->sq_entries * sizeof(struct io_uring_sqe));
     close(uring->ring);
+    free(uring->found);
     free(uring);
 }
 
@@ -143,6 +159,41 @@ static void prepare_wake(struct uring *uring) {
     entry->user_data = OF_WAKE;
 }
 
+static uint8_t *found_of(struct uring *uring, int descriptor) {
+    size_t index = descriptor < 0 ? 0 : (size_t)descriptor;
+    if (index >= uring->found_count) {
+        size_t count = 2 * index + 64;
+        uint8_t *found = realloc(uring->found, count);
+        if (found == NULL) qj_ac__die("out of memory for io_uring");
+        memset(found + uring->found_count, UNKNOWN, count - uring->found_count);
+        uring->found = found;
+        uring->found_count = count;
+    }
+    return &uring->found[index];
+}
+
+/* Sockets have calls of their own, which are shorter, and can be told to wait before they look: a socket that was read
+ * empty is seldom full again at once. */
+static void prepare_transfer(struct uring *uring, struct io_uring_sqe *entry, struct io_operation *operation) {
+    bool reads = operation->kind == IO_READ;
+    operation->tried = *found_of(uring, operation->descriptor);
+    entry->len = operation->bytes < 0x7ffff000 ? (unsigned)operation->bytes : 0x7ffff000;
+    switch ((enum found)operation->tried) {
+    case DRAINED_SOCKET:
+        if (reads) entry->ioprio = IORING_RECVSEND_POLL_FIRST;
+        /* fall through */
+    case UNKNOWN:
+    case SOCKET:
+        entry->opcode = reads ? IORING_OP_RECV : IORING_OP_SEND;
+        entry->msg_flags = reads ? 0 : MSG_NOSIGNAL;
+        break;
+    case NO_SOCKET:
+        entry->opcode = reads ? IORING_OP_READ : IORING_OP_WRITE;
+        entry->off = UINT64_MAX; /* where the file stands */
+        break;
+    }
+}
+
 void qj_ac__uring_start(struct uring *uring, struct io_operation *operation) {
     struct io_uring_sqe *entry = next_entry(uring);
     entry->fd = operation->descriptor;
@@ -151,9 +202,7 @@ void qj_ac__uring_start(struct uring *uring, struct io_operation *operation) {
     switch (operation->kind) {
     case IO_READ:
     case IO_WRITE:
-        entry->opcode = operation->kind == IO_READ ? IORING_OP_READ : IORING_OP_WRITE;
-        entry->len = operation->bytes < 0x7ffff000 ? (unsigned)operation->bytes : 0x7ffff000;
-        entry->off = UINT64_MAX; /* where the file stands */
+        prepare_transfer(uring, entry, operation);
         break;
     case IO_ACCEPT:
         entry->opcode = IORING_OP_ACCEPT;
@@ -171,10 +220,35 @@ void qj_ac__uring_start(struct uring *uring, struct io_operation *operation) {
  * buffer until then. */
 void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
     struct io_uring_sqe *entry = next_entry(uring);
+    operation->canceled = true;
     entry->opcode = IORING_OP_ASYNC_CANCEL;
     entry->fd = -1;
     entry->addr = (uintptr_t)operation;
     entry->user_data = OF_NOBODY;
+}
+
+/* An operation has ended, or has to be tried by the other call. */
+static void finish(struct qj_ac_io *io, struct io_operation *operation, int result, unsigned flags) {
+    struct uring *uring = io->uring;
+    if (operation->kind == IO_READ || operation->kind == IO_WRITE) {
+        uint8_t *found = found_of(uring, operation->descriptor);
+        /* The kernel says so of what is no socket: when it looks first, and when it first waits. */
+        bool no_socket = operation->tried != NO_SOCKET && result == -ENOTSOCK;
+        bool no_wait = operation->tried == DRAINED_SOCKET && result == -EAGAIN;
+        if (no_socket || no_wait) {
+            *found = no_socket ? NO_SOCKET : UNKNOWN;
+            if (!operation->canceled) {
+                qj_ac__uring_start(uring, operation);
+                return;
+            }
+            result = QJ_AC_CANCELED;
+        } else if (result <= 0) {
+            *found = UNKNOWN; /* it will be closed soon, and its number be another's */
+        } else if (operation->tried != NO_SOCKET && operation->kind == IO_READ) {
+            *found = uring->recent && !(flags & IORING_CQE_F_SOCK_NONEMPTY) ? DRAINED_SOCKET : SOCKET;
+        }
+    }
+    qj_ac__io_complete(io, operation, result);
 }
 
 static bool reap(struct qj_ac_io *io) {
@@ -193,7 +267,7 @@ static bool reap(struct qj_ac_io *io) {
             wake = true;
             break;
         default:
-            qj_ac__io_complete(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res);
+            finish(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res, completion->flags);
         }
     }
     /* Pairs with the kernel's acquire: we have read what we give back. */

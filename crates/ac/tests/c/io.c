@@ -140,6 +140,37 @@ static void cancelled(void) {
     close(ends[0]), close(ends[1]);
 }
 
+/* One number, now a socket, now a pipe: what was learned of it before must not matter. */
+static void reads_all(int descriptor, const char *expected) {
+    char buffer[16] = "";
+    size_t length = 0;
+    ssize_t count;
+    while ((count = qj_ac_read(descriptor, buffer + length, sizeof buffer - length)) > 0) length += (size_t)count;
+    CHECK(count == 0 && strcmp(buffer, expected) == 0);
+}
+static void changes_its_kind(void) {
+    static const char *const texts[] = {"a", "pair", "of", "them"};
+    int first = -1;
+    for (int i = 0; i < 8; i++) {
+        int ends[2];
+        CHECK((i % 4 == 0 || i % 4 == 3 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) == 0);
+        if (first < 0) first = ends[0];
+        CHECK(ends[0] == first);
+        DO_FINISH({
+            ASYNC_CALL(reads_all, ends[0], texts[i % 4]);
+            CHECK(qj_ac_write_all(ends[1], texts[i % 4], strlen(texts[i % 4])) == 0);
+            close(ends[1]);
+        });
+        close(ends[0]);
+        /* Closed in the middle of its use: the next one of the number starts with what was known of this. */
+        CHECK((i % 2 == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) == 0);
+        CHECK(ends[0] == first);
+        char byte = 'x';
+        DO_FINISH({ CHECK(qj_ac_write(ends[1], &byte, 1) == 1 && qj_ac_read(ends[0], &byte, 1) == 1); });
+        close(ends[0]), close(ends[1]);
+    }
+}
+
 static struct qj_ac_task *volatile sleeper;
 static void *waker(void *unused) {
     (void)unused;
@@ -163,6 +194,7 @@ int main(void) {
     signal(SIGPIPE, SIG_IGN);
     pipes();
     sockets();
+    changes_its_kind();
     if (getenv("QJ_AC_IO_FAULTS") == NULL) {
         cancelled();
     } else {

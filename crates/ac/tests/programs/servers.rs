@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::build::Program;
-use quaject_test_support::{Effort, quick_run};
+use quaject_test_support::{Effort, quick_run, tool};
 
 /// A server on a port of its own; stopped when dropped.
 struct Server {
@@ -161,6 +161,35 @@ fn the_file_server_serves_and_refuses() {
             let request = b"GET /sub/big.bin HTTP/1.1\r\nX: y\r\n\r\n";
             let _ = stream.write_all(&request[..request.len().min(cut)]);
         }
+        server.still_runs();
+    }
+}
+
+/// The clients that people use: whole files by curl, connections kept alive by wrk.
+#[test]
+fn curl_and_wrk_are_served() {
+    if quick_run("a server under wrk") || tool(&["curl"]).is_none() || tool(&["wrk"]).is_none() {
+        return;
+    }
+    let Some(program) = Program::new("gcc", "httpd").flags(&["-O2"]).build() else { return };
+    let folder = program.parent().expect("programs lie in folders").join("files");
+    fs::create_dir_all(&folder).expect("the scratch folder can be written");
+    let data: Vec<u8> = (0..500_000_u32).map(|i| ((i * 17) >> 3) as u8).collect();
+    fs::write(folder.join("data.bin"), &data).expect("the scratch folder can be written");
+    fs::write(folder.join("small.txt"), "small\n").expect("the scratch folder can be written");
+    for backend in ["io_uring", "epoll"] {
+        let folder = folder.to_str().expect("target folders are UTF-8");
+        let mut server = Server::start(&program, &[folder], &[("QJ_AC_IO", backend)]);
+        let address = |file: &str| format!("http://127.0.0.1:{}/{file}", server.port);
+        // Two files over one connection.
+        let (big, small) = (address("data.bin"), address("small.txt"));
+        let output = Command::new("curl").args(["-sSf", &big, &small]).output().expect("curl starts");
+        assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout == [&data[..], b"small\n"].concat(), "{backend}: {} bytes", output.stdout.len());
+        let output = Command::new("wrk").args(["-t1", "-c50", "-d1s", "--latency", &small]).output().expect("wrk starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("requests in"), "{backend}: {text}");
+        assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "{backend}: {text}");
         server.still_runs();
     }
 }
