@@ -186,7 +186,8 @@ fn curl_and_wrk_are_served() {
         let output = Command::new("curl").args(["-sSf", &big, &small]).output().expect("curl starts");
         assert!(output.status.success(), "{backend}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stdout == [&data[..], b"small\n"].concat(), "{backend}: {} bytes", output.stdout.len());
-        let output = Command::new("wrk").args(["-t1", "-c50", "-d1s", "--latency", &small]).output().expect("wrk starts");
+        let output =
+            Command::new("wrk").args(["-t1", "-c50", "-d1s", "--latency", &small]).output().expect("wrk starts");
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("requests in"), "{backend}: {text}");
         assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "{backend}: {text}");
