@@ -1,5 +1,5 @@
 /* One operation, argument 2 times; callgrind counts. */
-#include <quaject/ac.h>
+#include <quaject/ac/ipc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +36,28 @@ static void by_number(void *a) {
     if (me == 1) qj_ac_yield_and_save_nodispatch(own);
 }
 
+/* A call over a channel whose other side this thread serves too: all that both sides spend on it. */
+static struct qj_ac_channel caller, callee;
+static void calls(void *a) {
+    struct qj_ac_message message = {{(uint64_t)(uintptr_t)a}};
+    if (qj_ac_call(&caller, &message, &message) != 0 || message.words[0] != (uint64_t)(uintptr_t)a + 1) abort();
+}
+static void call_and_serve(long n) {
+    struct qj_ac_message message;
+    uint32_t cookie;
+    int memory = qj_ac_channel_memory(4);
+    if (qj_ac_channel_open(&caller, memory, 4, 0) != 0 || qj_ac_channel_open(&callee, memory, 4, 1) != 0) abort();
+    DO_FINISH({
+        for (long i = 0; i < n; i++) {
+            qj_ac_async(calls, (void *)i);
+            if (qj_ac_poll_recv(&callee, &message, &cookie) != 0) abort();
+            message.words[0]++;
+            qj_ac_reply(&callee, cookie, &message);
+            if (qj_ac_poll_recv(&caller, &message, &cookie) != -EWOULDBLOCK) abort();
+        }
+    });
+}
+
 int main(int arguments, char **argument) {
     long n = arguments > 2 ? atol(argument[2]) : 1;
     const char *operation = arguments > 1 ? argument[1] : "";
@@ -59,6 +81,8 @@ int main(int arguments, char **argument) {
             qj_ac_async(by_number, (void *)0);
             qj_ac_async(by_number, (void *)1);
         });
+    } else if (strcmp(operation, "call") == 0) {
+        call_and_serve(n);
     } else {
         return 2;
     }
