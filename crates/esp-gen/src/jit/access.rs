@@ -3,8 +3,9 @@
 
 use super::allocate::Home;
 use super::emit::{Emitter, Written, at};
+use super::guards::Guard;
 use super::operate::Type;
-use quaject_esp_ir::ir::{self, Base, Op, Place, Step, TypeId, Value};
+use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Step, TypeId, Value};
 use quaject_esp_ir::native::{Cell, Width, width};
 use quaject_esp_ir::typing::place_type;
 use quaject_vcode::{Asm, Core, Machine};
@@ -97,6 +98,12 @@ where
                             self.element(&mut address, index, length, 1)?;
                             address.distance += 4;
                         }
+                        None if path.path.is_empty() && self.is_inside(slot, index) => {
+                            let register = self.read(index);
+                            let sum = self.temporary();
+                            self.asm.addl(sum, register, address.base);
+                            address = Address { base: sum, distance: address.distance + 4 };
+                        }
                         None => self.byte(&mut address, index)?,
                     }
                 }
@@ -115,7 +122,7 @@ where
         }
         let bound = i32::try_from(length).ok().filter(|length| *length > 0)?;
         let register = self.read(index);
-        let range = self.known.values.range(index);
+        let range = self.range(index);
         if range.0 < 0 || range.1 >= length as i128 {
             let out = self.exit();
             match self.known.values.width(index).bits {
@@ -137,6 +144,17 @@ where
         }
         address.base = sum;
         Some(())
+    }
+
+    /// Whether a branch has compared the index with the length of the slot.
+    fn is_inside(&self, slot: ir::SlotId, index: Value) -> bool {
+        let block = self.known.flow.points[self.point].0;
+        let is_below = |guard: Guard| {
+            guard.op == BinaryOp::Less && guard.a == index && self.known.lengths.is_length(slot, guard.b)
+        };
+        self.known.values.constant(index).is_none()
+            && self.range(index).0 >= 0
+            && self.known.guards.of(block).any(is_below)
     }
 
     fn byte(&mut self, address: &mut Address<M::Reg>, index: Value) -> Option<()> {

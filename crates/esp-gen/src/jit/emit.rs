@@ -12,8 +12,10 @@ use super::Code;
 use super::allocate::{Home, Homes};
 use super::constant_slots::ConstantSlots;
 use super::flow::{Flow, Point};
+use super::guards::{Guards, Lengths};
 use super::live::Live;
 use super::operate::Type;
+use super::ranges::Range;
 use super::values::{Form, Values, wrap};
 use crate::c::Checks;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Instruction, Program, Terminator, Value};
@@ -36,6 +38,8 @@ pub(super) struct Known<'k> {
     pub(super) values: &'k Values,
     pub(super) live: &'k Live,
     pub(super) constant_slots: &'k ConstantSlots,
+    pub(super) guards: &'k Guards,
+    pub(super) lengths: &'k Lengths,
     pub(super) checks: Checks,
 }
 
@@ -201,6 +205,13 @@ where
             Home::Register(number) => Some(number),
             Home::Cell(_) | Home::Nowhere => None,
         });
+    }
+
+    /// The range of a value at the instruction at hand.
+    pub(super) fn range(&self, value: Value) -> Range {
+        let known = |value: Value| Some(self.known.values.range(value));
+        let block = self.known.flow.points[self.point].0;
+        self.known.guards.narrow(block, value, &known).expect("every value has a range")
     }
 
     pub(super) fn home(&self, value: Value) -> Home {

@@ -11,6 +11,7 @@ mod allocate;
 mod constant_slots;
 mod emit;
 mod flow;
+mod guards;
 mod live;
 mod operate;
 mod ranges;
@@ -23,6 +24,7 @@ use constant_slots::ConstantSlots;
 pub use emit::Room;
 use emit::{Failure, Known, emit, register_count};
 use flow::Flow;
+use guards::{Guards, Lengths};
 use live::Live;
 use quaject_esp_ir::ir::{Process, Program};
 use quaject_esp_ir::native::Extents;
@@ -93,8 +95,10 @@ where
     }
     let slots = extents.slots(body);
     let flow = Flow::new(body);
-    let values = Values::new(program, &flow);
+    let guards = Guards::new(&flow);
+    let values = Values::new(program, &flow, &guards);
     let live = Live::new(&flow, &values);
+    let lengths = Lengths::new(&flow, &live);
     let constant_slots = ConstantSlots::new(&flow);
     let mut allocator = Allocator::new(&flow, &values, &live);
     let known = Known {
@@ -105,6 +109,8 @@ where
         values: &values,
         live: &live,
         constant_slots: &constant_slots,
+        guards: &guards,
+        lengths: &lengths,
         checks,
     };
     loop {

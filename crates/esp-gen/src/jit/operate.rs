@@ -141,7 +141,7 @@ where
     fn unary(&mut self, op: UnaryOp, result: Value, value: Value) -> Written {
         let width = self.known.values.width(result);
         let ty = Type::of(width);
-        let fits = self.is_exact(result, (-self.known.values.range(value).1, -self.known.values.range(value).0));
+        let fits = self.is_exact(result, (-self.range(value).1, -self.range(value).0));
         if op == UnaryOp::Negate && width.signed && self.known.checks == Checks::Overflow && !fits {
             return Written::Nothing;
         }
@@ -174,7 +174,7 @@ where
         if super::values::is_comparison(op) {
             return self.compare(op, result, a, b);
         }
-        let (x, y) = (values.range(a), values.range(b));
+        let (x, y) = (self.range(a), self.range(b));
         let corners =
             [x.0.saturating_mul(y.0), x.0.saturating_mul(y.1), x.1.saturating_mul(y.0), x.1.saturating_mul(y.1)];
         let exact = match op {
@@ -314,7 +314,7 @@ where
         let divisor = values.constant(b);
         match divisor {
             Some(0 | -1) => return Written::Nothing,
-            Some(number) if number > 0 && number & (number - 1) == 0 && values.range(a).0 >= 0 => {
+            Some(number) if number > 0 && number & (number - 1) == 0 && self.range(a).0 >= 0 => {
                 let s = self.read(a);
                 let d = self.target(result);
                 if op == BinaryOp::Divide {
@@ -353,7 +353,7 @@ where
         let width = values.width(result);
         let ty = Type::of(width);
         let most = i64::from(width.bits - 1);
-        let is_inside = values.range(count).0 >= 0 && values.range(count).1 <= i128::from(most);
+        let is_inside = self.range(count).0 >= 0 && self.range(count).1 <= i128::from(most);
         if let Some(number) = values.constant(count) {
             if !is_inside && self.known.checks == Checks::Overflow {
                 return Written::Nothing;
@@ -434,7 +434,7 @@ where
 }
 
 /// The comparison with its operands exchanged.
-fn mirrored(op: BinaryOp) -> BinaryOp {
+pub(super) fn mirrored(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Less => BinaryOp::Greater,
         BinaryOp::LessEqual => BinaryOp::GreaterEqual,

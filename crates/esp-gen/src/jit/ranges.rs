@@ -2,6 +2,7 @@
 //! that an index is inside, that a sum does not overflow. Knows no machine.
 
 use super::flow::{Flow, edges};
+use super::guards::Guards;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Place, Program, Type, TypeId, UnaryOp, Value};
 use quaject_esp_ir::native::width;
 use quaject_esp_ir::typing::place_type;
@@ -13,8 +14,8 @@ pub(super) type Range = (i128, i128);
 const ROUNDS: usize = 4;
 
 /// Per value: its range; what no path computes has an empty one.
-pub(super) fn ranges(program: &Program, flow: &Flow<'_>) -> Vec<Range> {
-    let mut finder = Finder { program, flow, known: vec![None; flow.body.values.len()] };
+pub(super) fn ranges(program: &Program, flow: &Flow<'_>, guards: &Guards) -> Vec<Range> {
+    let mut finder = Finder { program, flow, guards, known: vec![None; flow.body.values.len()] };
     let mut round = 0;
     while finder.round(round >= ROUNDS) {
         round += 1;
@@ -37,6 +38,7 @@ fn whole(program: &Program, ty: TypeId) -> Range {
 struct Finder<'f, 'a> {
     program: &'f Program,
     flow: &'f Flow<'a>,
+    guards: &'f Guards,
     known: Vec<Option<Range>>,
 }
 
@@ -52,7 +54,7 @@ impl Finder<'_, '_> {
             }
             for instruction in &self.flow.body.blocks[block.0 as usize].instructions {
                 if let Some(result) = instruction.result
-                    && let Some(range) = self.result(&instruction.op, result)
+                    && let Some(range) = self.result(&instruction.op, result, block)
                 {
                     grown |= self.widen(result, range, false);
                 }
@@ -67,12 +69,16 @@ impl Finder<'_, '_> {
         let mut grown = false;
         for (to, arguments, _) in edges(body, block) {
             for (argument, parameter) in arguments.iter().zip(&body.blocks[to.0 as usize].parameters) {
-                if let Some(range) = self.known[argument.0 as usize] {
+                if let Some(range) = self.narrowed(block, *argument) {
                     grown |= self.widen(*parameter, range, is_late);
                 }
             }
         }
         grown
+    }
+
+    fn narrowed(&self, block: BlockId, value: Value) -> Option<Range> {
+        self.guards.narrow(block, value, &|value| self.known[value.0 as usize])
     }
 
     fn ty(&self, value: Value) -> TypeId {
@@ -96,8 +102,8 @@ impl Finder<'_, '_> {
     }
 
     /// The range of what an instruction computes; none while an operand has none.
-    fn result(&self, op: &Op, result: Value) -> Option<Range> {
-        let known = |value: &Value| self.known[value.0 as usize];
+    fn result(&self, op: &Op, result: Value, block: BlockId) -> Option<Range> {
+        let known = |value: &Value| self.narrowed(block, *value);
         let all = whole(self.program, self.ty(result));
         Some(match op {
             Op::Constant(value) => {

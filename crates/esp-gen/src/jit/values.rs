@@ -2,6 +2,7 @@
 //! branch makes itself, or a register. Knows no machine.
 
 use super::flow::{Flow, op_uses, terminator_uses};
+use super::guards::Guards;
 use super::ranges::{Range, ranges};
 use quaject_esp_ir::ir::{BinaryOp, Op, Program, Terminator, Value};
 use quaject_esp_ir::native::{Width, width};
@@ -36,13 +37,13 @@ struct Uses {
 }
 
 impl Values {
-    pub(super) fn new(program: &Program, flow: &Flow<'_>) -> Values {
+    pub(super) fn new(program: &Program, flow: &Flow<'_>, guards: &Guards) -> Values {
         let body = flow.body;
         let widths = body.values.iter().map(|value| width(program, value.ty).expect("values are scalars"));
         let mut values = Values {
             forms: vec![Form::Own; body.values.len()],
             widths: widths.collect(),
-            ranges: ranges(program, flow),
+            ranges: ranges(program, flow, guards),
         };
         let uses = count_uses(flow);
         for block in &flow.order {
