@@ -3,10 +3,11 @@
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::{Likeness, compare};
 use quaject_differential::generate::{Outcome, Sample};
-use quaject_differential::interpret::compile;
+use quaject_differential::interpret::{Local, compile, run_locally};
 use quaject_differential::world::Script;
 use quaject_esp_ir::datum::{Datum, parse_message};
 use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::step::Checks;
 use quaject_test_support::tool;
 use std::path::Path;
 
@@ -57,6 +58,9 @@ fn known_programs() {
     let temporary = tempfile::tempdir().expect("a temporary folder can be made");
     let results = run(&compiler, temporary.path(), &programs).expect("the C compiler accepts the programs");
     for ((path, (sample, program)), result) in paths.iter().zip(programs).zip(results) {
+        let [wanted, found] = [Local::Interpreted, Local::Native]
+            .map(|local| run_locally(sample, program, Checks::Off, local, 20_000_000));
+        assert_eq!(found, wanted, "{}", path.display());
         let likeness = result.and_then(|ran| compare(sample, program, &ran));
         assert_eq!(likeness, Ok(Likeness::Same), "{}", path.display());
     }
