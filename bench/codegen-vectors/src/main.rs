@@ -15,6 +15,7 @@ use pass::{PASSES, Pass, Sums};
 /// A pass: destination, source, bytes (a multiple of 256), where the sums go.
 type Function = unsafe extern "C" fn(*mut u8, *const u8, u64, *mut Sums);
 
+// SAFETY: the declarations of c/passes.c.
 unsafe extern "C" {
     fn copy_checksum(to: *mut u8, from: *const u8, bytes: u64, sums: *mut Sums);
     fn copy_checksum_swap(to: *mut u8, from: *const u8, bytes: u64, sums: *mut Sums);

@@ -112,6 +112,7 @@ fn registers(out: &mut String, machine: &Machine) {
     }
     let special = &machine.special;
     let _ = writeln!(out, "#define QJV_SCRATCH qjv_reg({})", special.x);
+    let _ = writeln!(out, "#define QJV_SECOND_SCRATCH qjv_reg({})", special.y);
     let _ = writeln!(out, "#define V_RESULT qjv_reg({})", special.result);
     let _ = writeln!(out, "#define V_FRESULT qjv_reg({})", special.fresult);
     if let Some(link) = special.link {

@@ -49,7 +49,11 @@ impl Features {
         detect::features()
     }
 
-    #[allow(dead_code, reason = "not every machine can be asked")]
+    #[cfg(any(
+        target_arch = "x86_64",
+        target_arch = "riscv64",
+        all(target_arch = "aarch64", any(target_os = "linux", target_os = "none"))
+    ))]
     fn when(self, present: bool) -> Features {
         if present { self } else { Features::NONE }
     }

@@ -28,18 +28,34 @@ fn compile(compiler: &str, language: &[&str], flags: &[&str], source: &Path, out
 
 #[test]
 fn figure_1_runs_as_printed() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/figure1.c");
+    run_everywhere("figure1", None);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn calls_tables_features_and_vectors_work_in_c() {
+    let features = quaject_vcode::Features::detect().bits();
+    run_everywhere("layers", Some(&format!("{features}\n")));
+}
+
+/// Compiles and runs a program of `tests/c` with every compiler; it prints this.
+fn run_everywhere(name: &str, prints: Option<&str>) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/c/{name}.c"));
     let folder = folder();
     let languages: [(&[&str], [&str; 2]); 2] =
         [(&["-std=c11"], ["gcc", "clang"]), (&["-x", "c++", "-std=c++17"], ["g++", "clang++"])];
     for (language, compilers) in languages {
         for compiler in compilers {
             for level in ["-O0", "-O2"] {
-                let program = folder.join(format!("figure1-{compiler}{level}"));
+                let program = folder.join(format!("{name}-{compiler}{level}"));
                 compile(compiler, language, &[level], &source, &program);
                 if program.exists() {
-                    let status = Command::new(&program).status().expect("the program starts");
-                    assert!(status.success(), "{compiler} {level}: {status}");
+                    let output = Command::new(&program).output().expect("the program starts");
+                    let told = String::from_utf8_lossy(&output.stderr);
+                    assert!(output.status.success(), "{compiler} {level}: {}: {told}", output.status);
+                    if let Some(prints) = prints {
+                        assert_eq!(String::from_utf8_lossy(&output.stdout), prints, "{compiler} {level}");
+                    }
                 }
             }
         }

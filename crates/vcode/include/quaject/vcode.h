@@ -47,7 +47,8 @@ typedef enum {
     QJV_ERROR_REGISTERS,
     QJV_ERROR_SIGNATURE,
     QJV_ERROR_FRAME,
-    QJV_ERROR_FEATURE
+    QJV_ERROR_FEATURE,
+    QJV_ERROR_ARGUMENTS
 } qjv_error;
 
 typedef struct { uint32_t index; } v_label;
@@ -66,6 +67,8 @@ enum { V_NLEAF, V_LEAF };
 
 #define QJV_UNBOUND UINT32_MAX
 #define QJV_EPILOGUE 0xffffffu
+/* Where a tail call goes: an epilogue that ends with a jump instead of a return. */
+#define QJV_TAIL 0xfffffeu
 #define QJV_NO_RETURN UINT64_MAX
 #define QJV_SLACK 16
 /* Without optimisation nothing is folded. */
@@ -83,10 +86,10 @@ typedef struct qjv_function {
     uint8_t *start, *limit, *end;
     uintptr_t execute;
     uint64_t int_free, int_touched, float_free, float_touched;
-    uint32_t labels, fixups, constants, locals, last_bound;
+    uint32_t labels, fixups, constants, locals, last_bound, tail_at;
     /* Whether ending it takes more than turning its last jump into a return. */
     uint8_t special;
-    uint8_t leaf, calls, incoming;
+    uint8_t leaf, calls, incoming, tail;
     qjv_error error;
     uint64_t features;
     uint32_t label[QJV_MOST_LABELS];
@@ -218,6 +221,9 @@ QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label)
     if (label.index == QJV_EPILOGUE) {
         if (c->last_return != QJV_NO_RETURN) qjv_wait(f, c->last_return);
         c->last_return = fixup;
+    } else if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) {
+        /* Compilers warn when they see that such a label is in no table. */
+        qjv_wait(f, fixup);
     } else if (label.index < f->labels && f->label[label.index] != QJV_UNBOUND) {
         if (!qjv_patch(kind, ip, (int64_t)f->label[label.index] - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
     } else {
@@ -324,6 +330,7 @@ QJV_INLINE uint64_t qjv_double_bits(double value) {
 #endif
 
 #include "vcode/function.h"
+#include "vcode/call.h"
 #include "vcode/paper.h"
 
 #endif

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use quaject_vcode::{Asm, Core, Extension, Features, Kind, Machine, Param, Region, Register, Workspace};
+use quaject_vcode::{
+    Argument, Asm, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
+};
 
 use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
@@ -101,11 +103,58 @@ where
             calls.push_str(&call::<M>(index, &operands));
         }
     }
+    add_calls(&mut asm, &mut calls);
     asm.bind(label);
     asm.retv();
     let code = asm.end().expect("the corpus is valid");
     let rust = &region[code.offset..code.offset + code.length];
     same(tools, M::NAME, "vcode.h", &calls, rust);
+}
+
+/// Calls and tail calls of some signatures: arguments that change places, cross from file to file, go to the stack.
+fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
+    const SIGNATURES: [(&str, &str); 7] = [
+        ("", ""),
+        ("%l%l%i%u", "1023"),
+        ("%us%c%l%p%i", "c1cc0"),
+        ("%d%f%l%d", "1021"),
+        ("%l%d%f%i", "2130"),
+        ("%l%l%l%l%l%l%l%l%l%d%f%c", "0123012c3012"),
+        ("%d%d%d%d%d%d%d%d%d%f%f%f%l", "1032103210320"),
+    ];
+    for (turn, (signature, arguments)) in SIGNATURES.iter().enumerate() {
+        let types: Vec<quaject_vcode::Type> =
+            quaject_vcode::Signature::from(*signature).types().map(|ty| ty.expect("they are well-formed")).collect();
+        let (mut rust, mut list) = (Vec::new(), String::new());
+        for (ty, letter) in types.iter().zip(arguments.bytes()) {
+            let at = usize::from(letter.wrapping_sub(b'0'));
+            if letter == b'c' {
+                rust.push(Argument::Constant(-1234));
+                list.push_str("qjv_value(-1234), ");
+            } else if ty.is_float() {
+                let number = M::FLOAT.args.get(at).copied().unwrap_or(M::FLOAT.temp[at]);
+                rust.push(Argument::Float(M::Float::from_number(number)));
+                let _ = write!(list, "qjv_in(qjv_reg({number})), ");
+            } else {
+                rust.push(Argument::Reg(M::Reg::from_number(M::INT.args[at])));
+                let _ = write!(list, "qjv_in(qjv_reg({})), ", M::INT.args[at]);
+            }
+        }
+        let target = M::INT.temp[turn % 3];
+        for (target, text) in [
+            (Target::Address(0x1234_5678), "qjv_at_address(0x12345678)".to_string()),
+            (Target::Reg(M::Reg::from_number(target)), format!("qjv_in(qjv_reg({target}))")),
+        ] {
+            let count = types.len();
+            asm.call(*signature, target, &rust).expect("they match");
+            let _ = write!(calls, "    {{ const qjv_argument list[] = {{{list}qjv_value(0)}};");
+            let _ = write!(calls, " qjv_call(&a, \"{signature}\", {text}, list, {count});");
+            if asm.tail_call(*signature, target, &rust).is_ok() {
+                let _ = write!(calls, " qjv_tail_call(&a, \"{signature}\", {text}, list, {count});");
+            }
+            calls.push_str(" }\n");
+        }
+    }
 }
 
 /// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quaject_vcode::{Asm, Core, Extension, Features, Kind, Label, Machine, Param, Region, Register, Workspace};
 
@@ -380,7 +381,7 @@ impl<'t> Batch<'t> {
                 Family::Binary | Family::Shift if ty.is_float() => {
                     interpreter::extended_float(instruction.op, ty, left, right)
                 }
-                Family::Binary if instruction.op == "crc32c" => Some(interpreter::crc32c(left, right, bits)),
+                Family::Binary if instruction.op == "crc32c" => Some(interpreter::crc32c(left, second, bits)),
                 Family::Select => Some(if (left == 0) == (instruction.op == "movz") { right } else { previous }),
                 Family::Checked => {
                     let (value, overflows) = interpreter::checked(instruction.op, ty, bits, left, second);
@@ -1039,8 +1040,11 @@ pub fn compiler(tools: &Tools) -> String {
 }
 
 pub fn scratch_folder(prefix: &str, purpose: &str) -> PathBuf {
-    let name =
-        format!("machines-{}{purpose}-{}", if prefix.is_empty() { "native-" } else { prefix }, std::process::id());
+    // Tests of one program run at the same time, some for the same machine.
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let prefix = if prefix.is_empty() { "native-" } else { prefix };
+    let name = format!("machines-{prefix}{purpose}-{}-{number}", std::process::id());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("the folder for test files can be made");
     folder

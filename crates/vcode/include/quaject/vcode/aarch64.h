@@ -86,6 +86,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_FS6 qjv_reg(14)
 #define V_FS7 qjv_reg(15)
 #define QJV_SCRATCH qjv_reg(16)
+#define QJV_SECOND_SCRATCH qjv_reg(17)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(30)

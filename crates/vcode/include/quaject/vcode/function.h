@@ -246,7 +246,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = f->special = 0;
+    f->calls = f->incoming = f->special = f->tail = 0;
     f->error = QJV_OK;
     f->features = 0;
     c->f = f;
@@ -374,6 +374,19 @@ QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
     return used;
 }
 
+/* The epilogue of tail calls, whose target is in the second scratch register, which no epilogue uses. It arrives in the
+   first, as the target of every call. */
+QJV_COLD void qjv_tail_epilogue(qjv_asm *c, uint32_t size) {
+    if (!c->f->tail) return;
+    c->f->tail_at = qjv_at(c->f, c->ip);
+    if (size) {
+        qjv_each_saved(c, 'l');
+        qjv_leave(c, (int64_t)size);
+    }
+    if (qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH)) qjv_movl(c, QJV_SCRATCH, QJV_SECOND_SCRATCH);
+    qjv_jr(c, QJV_SCRATCH);
+}
+
 /* Writes the epilogue here and the prologue in front of the body; returns where the function starts. */
 QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     qjv_function *f = c->f;
@@ -387,6 +400,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     if (size) qjv_leave(c, (int64_t)size);
     qjv_return(c);
     if (QJV_DELAY_SLOTS) qjv_nop(c);
+    qjv_tail_epilogue(c, size);
     saved = *c;
     c->ip = buffer;
     c->left = sizeof buffer - QJV_SLACK;
@@ -463,6 +477,7 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
             qjv_return(c);
             if (QJV_DELAY_SLOTS) qjv_nop(c);
         }
+        qjv_tail_epilogue(c, 0);
         entry = QJV_PROLOGUE;
     }
     if (f->constants) qjv_place_constants(c);
@@ -472,6 +487,8 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
         if (label == QJV_EPILOGUE) {
             if (framed) qjv_patch_at(f, site, kind_, epilogue);
             else qjv_return_at(c, site - QJV_SITE_BACK);
+        } else if (label == QJV_TAIL && f->tail) {
+            qjv_patch_at(f, site, kind_, f->tail_at);
         } else if (label >= f->labels || f->label[label] == QJV_UNBOUND) {
             qjv_failed(f, QJV_ERROR_UNBOUND_LABEL);
         } else {

@@ -68,6 +68,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_FS4 qjv_reg(28)
 #define V_FS5 qjv_reg(30)
 #define QJV_SCRATCH qjv_reg(25)
+#define QJV_SECOND_SCRATCH qjv_reg(1)
 #define V_RESULT qjv_reg(2)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(31)

@@ -82,6 +82,8 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
 #define v_putreg(reg) qjv_putreg(&v_self, reg)
 #define v_getfreg(reg, class_) qjv_getfloat(&v_self, reg, class_)
 #define v_putfreg(reg) qjv_putfloat(&v_self, reg)
+#define v_call(types, target, arguments, count) qjv_call(&v_self, types, target, arguments, count)
+#define v_tail_call(types, target, arguments, count) qjv_tail_call(&v_self, types, target, arguments, count)
 #define v_jump_table(index, labels, count, outside) qjv_jump_table(&v_self, index, labels, count, outside)
 #define v_use_features(features) qjv_use_features(&v_self, features)
 #define v_local(type) qjv_local(&v_self, type)

@@ -85,6 +85,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_FS10 qjv_reg(26)
 #define V_FS11 qjv_reg(27)
 #define QJV_SCRATCH qjv_reg(30)
+#define QJV_SECOND_SCRATCH qjv_reg(31)
 #define V_RESULT qjv_reg(10)
 #define V_FRESULT qjv_reg(10)
 #define QJV_LINK qjv_reg(1)

@@ -66,6 +66,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_FT13 qjv_reg(2)
 #define V_FT14 qjv_reg(0)
 #define QJV_SCRATCH qjv_reg(1)
+#define QJV_SECOND_SCRATCH qjv_reg(4)
 #define V_RESULT qjv_reg(8)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(15)

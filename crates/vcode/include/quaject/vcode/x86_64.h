@@ -57,6 +57,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_FT13 qjv_reg(1)
 #define V_FT14 qjv_reg(0)
 #define QJV_SCRATCH qjv_reg(11)
+#define QJV_SECOND_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_WIDTHS {{128, UINT64_C(0x100), UINT64_C(0x10)}, {256, UINT64_C(0x200), UINT64_C(0x20)}, {512, UINT64_C(0x400), UINT64_C(0x40)}}

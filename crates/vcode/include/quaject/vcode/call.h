@@ -1,0 +1,245 @@
+/* Calls built at run time: any number and kind of arguments, put where the convention wants them; and tail calls. The
+   same as call.rs of the Rust crate, which explains it. Knows places, not encodings.
+
+       qjv_argument arguments[] = {qjv_in(x), qjv_value(7)};
+       qjv_call(&a, "%l%l", qjv_at_address((uintptr_t)labs_of_sum), arguments, 2);      result in V_RESULT or V_FRESULT
+       qjv_tail_call(&a, "%l%l", ...);                                                  in place of a return */
+#ifndef QUAJECT_VCODE_CALL_H
+#define QUAJECT_VCODE_CALL_H
+
+#if defined(__x86_64__)
+enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 1 };
+#elif defined(__mips__)
+enum { QJV_OUTGOING = 0, QJV_HOME = 16, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
+#elif defined(__sparc__)
+enum { QJV_OUTGOING = 128, QJV_HOME = 48, QJV_EXTENDS = 1, QJV_COUNTS_FLOATS = 0 };
+#else
+enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
+#endif
+
+/* A register, of the file that the type says, or an integer or pointer constant. */
+typedef enum { QJV_REGISTER, QJV_CONSTANT } qjv_operand;
+typedef struct { qjv_operand kind; v_reg reg; int64_t value; } qjv_argument;
+/* What to call: the function at an address, or whose address is in a register. */
+typedef qjv_argument qjv_target;
+
+QJV_INLINE qjv_argument qjv_in(v_reg reg) {
+    qjv_argument argument = {QJV_REGISTER, reg, 0};
+    return argument;
+}
+
+QJV_INLINE qjv_argument qjv_value(int64_t value) {
+    qjv_argument argument = {QJV_CONSTANT, qjv_reg(0), value};
+    return argument;
+}
+
+QJV_INLINE qjv_target qjv_at_address(uintptr_t address) { return qjv_value((int64_t)address); }
+
+enum { QJV_MOST_MOVES = 40, QJV_PARKED = 255 };
+/* Moves between registers of one file that are to happen at once. */
+typedef struct { uint8_t source[QJV_MOST_MOVES], destination[QJV_MOST_MOVES]; unsigned count; } qjv_moves;
+
+QJV_INLINE void qjv_move(qjv_asm *c, qjv_moves *moves, uint32_t source, uint32_t destination) {
+    if (source == destination) return;
+    if (moves->count == QJV_MOST_MOVES) {
+        qjv_fail(c, QJV_ERROR_ARGUMENTS);
+        return;
+    }
+    moves->source[moves->count] = (uint8_t)source;
+    moves->destination[moves->count++] = (uint8_t)destination;
+}
+
+QJV_INLINE int qjv_is_source(const qjv_moves *moves, unsigned number) {
+    for (unsigned index = 0; index < moves->count; index++)
+        if (moves->source[index] == number) return 1;
+    return 0;
+}
+
+/* Makes the moves: always one whose destination is nobody's source; a cycle is broken by parking one source. */
+QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_variable transfer) {
+    while (moves->count) {
+        unsigned index = 0, first = moves->source[0];
+        while (index < moves->count && qjv_is_source(moves, moves->destination[index])) index++;
+        if (index == moves->count) {
+            if (is_float) qjv_std_local(c, qjv_reg(first), transfer);
+            else qjv_stl_local(c, qjv_reg(first), transfer);
+            for (index = 0; index < moves->count; index++)
+                if (moves->source[index] == first) moves->source[index] = QJV_PARKED;
+            continue;
+        }
+        unsigned source = moves->source[index], destination = moves->destination[index];
+        moves->count--;
+        moves->source[index] = moves->source[moves->count];
+        moves->destination[index] = moves->destination[moves->count];
+        if (source != QJV_PARKED && is_float) qjv_movd(c, qjv_reg(destination), qjv_reg(source));
+        else if (source != QJV_PARKED) qjv_movl(c, qjv_reg(destination), qjv_reg(source));
+        else if (is_float) qjv_ldd_local(c, qjv_reg(destination), transfer);
+        else qjv_ldl_local(c, qjv_reg(destination), transfer);
+    }
+}
+
+/* Makes a long of a shorter value where the convention demands it. */
+QJV_INLINE void qjv_extend(qjv_asm *c, char type, v_reg reg) {
+    if (type == 'i' || type == 's' || type == 'c') qjv_cvi2l(c, reg, reg);
+    else if (type == 'u') qjv_cvu2l(c, reg, reg);
+}
+
+QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_argument argument) {
+    if (qjv_is_float(type) && argument.kind == QJV_CONSTANT) {
+        qjv_fail(c, QJV_ERROR_ARGUMENTS);
+    } else if (type == 'f') {
+        at.offset += QJV_SINGLE_AT;
+        qjv_stf_local(c, argument.reg, at);
+    } else if (type == 'd') {
+        qjv_std_local(c, argument.reg, at);
+    } else if (argument.kind == QJV_CONSTANT) {
+        qjv_setl(c, QJV_SECOND_SCRATCH, (long)argument.value);
+        qjv_stl_local(c, QJV_SECOND_SCRATCH, at);
+    } else if (QJV_EXTENDS) {
+        qjv_movl(c, QJV_SECOND_SCRATCH, argument.reg);
+        qjv_extend(c, type, QJV_SECOND_SCRATCH);
+        qjv_stl_local(c, QJV_SECOND_SCRATCH, at);
+    } else {
+        qjv_stl_local(c, argument.reg, at);
+    }
+}
+
+/* Bytes of stack that arguments take; -1 if they are not as many as the types, or the types are malformed. */
+QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t count) {
+    qjv_counters counters = {0, 0, 0};
+    size_t expected = 0;
+    char type;
+    while ((type = qjv_next_type(&types)) != 0) {
+        if (type == '?') {
+            qjv_fail(c, QJV_ERROR_SIGNATURE);
+            return -1;
+        }
+        qjv_next_place(&counters, type);
+        expected++;
+    }
+    if (expected != count) {
+        qjv_fail(c, QJV_ERROR_ARGUMENTS);
+        return -1;
+    }
+    return counters.stack;
+}
+
+/* Puts the arguments where the convention wants them, and a target in a register into the scratch register; returns how
+   many floats are in registers. First the stack, which may need the scratch register; then all registers at once; then
+   what crosses from one file to the other, and constants, whose destinations are nobody's source any more. */
+QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments,
+                                     v_variable transfer) {
+    qjv_moves ints = {{0}, {0}, 0}, floats = {{0}, {0}, 0};
+    qjv_counters counters = {0, 0, 0};
+    const char *text = types;
+    long in_registers = 0;
+    char type;
+    if (target.kind == QJV_REGISTER) qjv_move(c, &ints, qjv_number(target.reg), qjv_number(QJV_SCRATCH));
+    for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
+        qjv_place place = qjv_next_place(&counters, type);
+        qjv_argument argument = arguments[index];
+        v_variable at = {(int32_t)(QJV_BIAS + QJV_OUTGOING + place.at)};
+        if (place.kind == QJV_ON_STACK) {
+            qjv_push_argument(c, type, at, argument);
+        } else if (qjv_is_float(type) && argument.kind == QJV_CONSTANT) {
+            qjv_fail(c, QJV_ERROR_ARGUMENTS);
+        } else if (place.kind == QJV_IN_FLOAT) {
+            qjv_move(c, &floats, qjv_number(argument.reg), place.at);
+            in_registers++;
+        } else if (!qjv_is_float(type) && argument.kind == QJV_REGISTER) {
+            qjv_move(c, &ints, qjv_number(argument.reg), place.at);
+        }
+    }
+    qjv_make_moves(c, &ints, 0, transfer);
+    counters.integer = counters.floating = counters.stack = 0;
+    text = types;
+    for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
+        qjv_place place = qjv_next_place(&counters, type);
+        qjv_argument argument = arguments[index];
+        v_variable second = {transfer.offset + 4};
+        if (place.kind == QJV_IN_INT && argument.kind == QJV_CONSTANT) {
+            qjv_setl(c, qjv_reg(place.at), (long)argument.value);
+        } else if (place.kind == QJV_IN_INT && qjv_is_float(type)) {
+            if (type == 'f') qjv_stf_local(c, argument.reg, transfer);
+            else qjv_std_local(c, argument.reg, transfer);
+            qjv_ldl_local(c, qjv_reg(place.at), transfer);
+        } else if (place.kind == QJV_IN_PAIR) {
+            qjv_std_local(c, argument.reg, transfer);
+            qjv_ldl_local(c, qjv_reg(place.at), transfer);
+            qjv_ldl_local(c, qjv_reg(place.second), second);
+        }
+    }
+    qjv_make_moves(c, &floats, 1, transfer);
+    counters.integer = counters.floating = counters.stack = 0;
+    text = types;
+    while (QJV_EXTENDS + QJV_SINGLE_SHIFT != 0 && (type = qjv_next_type(&text)) != 0) {
+        qjv_place place = qjv_next_place(&counters, type);
+        if (place.kind == QJV_IN_INT) qjv_extend(c, type, qjv_reg(place.at));
+        else if (place.kind == QJV_IN_FLOAT && type == 'f')
+            qjv_movf(c, qjv_reg(place.at + QJV_SINGLE_SHIFT), qjv_reg(place.at));
+    }
+    return in_registers;
+}
+
+/* The stack slot in which a call parks a value, or moves it between register files. */
+QJV_INLINE v_variable qjv_transfer(qjv_asm *c) {
+    v_variable transfer = {QJV_BIAS + QJV_BOTTOM + (int32_t)QJV_SAVE_AREA - 8};
+    if (c->f->locals < 8) c->f->locals = 8;
+    c->f->special = 1;
+    return transfer;
+}
+
+/* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive. */
+QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+    int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
+    long floats;
+    v_variable transfer;
+    qjv_links(c);
+    if (bytes < 0) return;
+    pushed = bytes && bytes < QJV_HOME ? (int64_t)QJV_HOME : bytes;
+    if (pushed) pushed = (pushed + QJV_OUTGOING + 15) & ~(int64_t)15;
+    transfer = qjv_transfer(c);
+    transfer.offset += (int32_t)pushed;
+    if (pushed) qjv_enter(c, pushed);
+    floats = qjv_place_arguments(c, types, target, arguments, transfer);
+    if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SCRATCH, (long)target.value);
+    if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
+    qjv_jalr(c, QJV_SCRATCH);
+    if (pushed) qjv_leave(c, pushed);
+}
+
+/* Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this one. It
+   may end a leaf. All its arguments travel in registers, or it is an error. */
+QJV_OUTLINE void qjv_tail_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+    const v_label tail = {QJV_TAIL};
+    qjv_counters counters = {0, 0, 0};
+    const char *text = types;
+    long floats;
+    char type;
+    if (qjv_argument_bytes(c, types, count) < 0) return;
+    while ((type = qjv_next_type(&text)) != 0) {
+        if (qjv_next_place(&counters, type).kind != QJV_ON_STACK) continue;
+        qjv_fail(c, QJV_ERROR_ARGUMENTS);
+        return;
+    }
+    floats = qjv_place_arguments(c, types, target, arguments, qjv_transfer(c));
+    if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SECOND_SCRATCH, (long)target.value);
+    else if (qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH)) qjv_movl(c, QJV_SECOND_SCRATCH, QJV_SCRATCH);
+    if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
+    c->f->tail = 1;
+    qjv_j(c, tail);
+}
+
+QJV_INLINE void qjv_call(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+    qjv_asm copy = *c;
+    qjv_call_aside(&copy, types, target, arguments, count);
+    *c = copy;
+}
+
+QJV_INLINE void qjv_tail_call(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+    qjv_asm copy = *c;
+    qjv_tail_call_aside(&copy, types, target, arguments, count);
+    *c = copy;
+}
+
+#endif
