@@ -63,6 +63,7 @@ const TOOLS: &[Tool] = &[
         probe: "riscv64-linux-gnu-g++-12 --version",
         needed_by: "C++ exceptions through tasks on RISC-V",
     },
+    Tool { package: Package::Named("bsdutils"), probe: "script --version", needed_by: "qj replay in a terminal" },
     Tool {
         package: Package::Named("binutils"),
         probe: "readelf --version",

@@ -457,10 +457,15 @@ pub(crate) struct Verify {
 /// other file, clock or C function is needed. Every message the program sends is
 /// compared with the recorded one and printed with its channel's name. The exit
 /// status is that of the recorded run, or 1 if the run differs.
+///
+/// A run that `qj verify` found is stepped through in a terminal, forwards and
+/// backwards: who is where, who waits for whom, what the variables hold. Elsewhere
+/// it is printed. The exit status is 3.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj run server.esp --record run.qjr\n  \
-    qj replay run.qjr")]
+    qj replay run.qjr\n  \
+    qj verify server.esp --trace wrong.qjt; qj replay wrong.qjt")]
 pub(crate) struct Replay {
     /// What `qj run --record` or `qj verify --trace` wrote
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

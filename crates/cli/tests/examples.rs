@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use quaject_test_support::tool;
 
@@ -53,6 +54,7 @@ fn every_example_is_verified() {
     programs(&examples(), &mut found);
     // Figure 2 stands as the paper printed it; its model is beside it.
     found.retain(|program| !program.ends_with("vmmc-send/figure2.esp"));
+    let started = Instant::now();
     for program in found {
         let output = Command::new(env!("CARGO_BIN_EXE_qj"))
             .args(["verify", "--max-time", "60"])
@@ -63,4 +65,6 @@ fn every_example_is_verified() {
         assert!(output.status.success(), "{}:\n{report}{complaint}", program.display());
         assert!(report.starts_with("no errors in "), "{}:\n{report}", program.display());
     }
+    let seconds = started.elapsed().as_secs();
+    assert!(seconds < 120, "{seconds} s for all of them");
 }

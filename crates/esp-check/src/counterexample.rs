@@ -135,7 +135,7 @@ impl Counterexample {
 
 impl Traced {
     /// The step as a line; none for one that nobody else can see, unless it is the one that goes wrong.
-    fn text(&self, program: &Program, wrong: bool) -> Option<String> {
+    pub fn text(&self, program: &Program, wrong: bool) -> Option<String> {
         let name = |instance: u32| program.instance_name(instance);
         let at = |index: usize| match self.locations.get(index) {
             Some(location) if location.line > 0 => format!("  ({})", location_text(program, *location)),

@@ -11,6 +11,7 @@
 //!   liveness                 runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found
 //!   script, chart            that run as a text to take again, and as a picture
+//!   scene                    everybody at one moment of a run
 //!   confirm                  whether a run of a part is one of the whole program
 //! ```
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ mod parts;
 mod reduce;
 mod report;
 mod retrace;
+mod scene;
 pub mod script;
 mod search;
 mod space;
@@ -48,6 +50,7 @@ pub use follow::{follow, narrated};
 pub use ltl::BadProperty;
 pub use options::{Compaction, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound};
 pub use report::{Report, Verdict, restrictions};
+pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
 use liveness::{Endless, Goal};

@@ -13,12 +13,13 @@
 //! ```
 
 use crate::counterexample::{Counterexample, Problem, Traced};
+use crate::scene::Scene;
 use quaject_esp_ir::datum::{self, Datum};
 use quaject_esp_ir::explore::Offered;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope};
 use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Effect, Machine, Outside, Step, TooLarge};
+use quaject_esp_ir::step::{Checks, Effect, Machine, Outside, State, Step, TooLarge};
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -149,6 +150,24 @@ impl Script {
 
     /// Takes the steps again on the program they were found in.
     pub fn follow(&self, model: &ModelProgram) -> Result<Result<Counterexample, BadScript>, TooLarge> {
+        self.follow_and(model, &mut |_, _, _| {})
+    }
+
+    /// Likewise, and looks at everybody before the first step and after each one.
+    pub fn scenes(&self, model: &ModelProgram) -> Result<Result<(Counterexample, Vec<Scene>), BadScript>, TooLarge> {
+        let mut scenes = Vec::new();
+        let followed = self.follow_and(model, &mut |machine, state, world| {
+            let scene = Scene::of(machine, state, world, scenes.last());
+            scenes.push(scene);
+        })?;
+        Ok(followed.map(|found| (found, scenes)))
+    }
+
+    fn follow_and(
+        &self,
+        model: &ModelProgram,
+        look: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn World),
+    ) -> Result<Result<Counterexample, BadScript>, TooLarge> {
         let mut machine = Machine::new(&model.program, Checks::On)?;
         let mut state = machine.start();
         for instance in 0..state.instances() {
@@ -160,6 +179,7 @@ impl Script {
         let mut found =
             Counterexample { problem: Problem::Property { property: String::new() }, steps: Vec::new(), cycle: None };
         let mut lines = self.lines.iter().peekable();
+        look(&mut machine, &mut state, &mut world);
         while let Some((number, line)) = lines.next() {
             let bad = |message: String| Ok(Err(BadScript { line: *number, message }));
             if line == "cycle" {
@@ -206,6 +226,7 @@ impl Script {
             last.calls = std::mem::take(&mut world.calls);
             let location = last.locations.first().copied().unwrap_or_default();
             world.message = None;
+            look(&mut machine, &mut state, &mut world);
             match effect {
                 Effect::Done => {}
                 Effect::Exited(_) => {}

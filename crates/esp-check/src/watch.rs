@@ -8,6 +8,7 @@
 
 use crate::ltl::{Atom, Term};
 use crate::moves::Mover;
+use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::step::Step;
 
 impl Mover<'_> {
@@ -85,10 +86,10 @@ impl Mover<'_> {
     pub(crate) fn end_marks(&mut self, step: Step, slots: &[u32]) {
         for slot in slots.iter().filter(|slot| self.space.observed.get(**slot as usize).is_some_and(|o| !o.is_empty()))
         {
-            for (name, value) in self.machine.observed(&self.state, *slot) {
+            for (name, _, value) in self.machine.observed(&self.state, *slot) {
                 let index = self.space.observed[*slot as usize].iter().position(|known| *known == name);
                 if let Some(index) = index {
-                    self.values[*slot as usize][index] = value;
+                    self.values[*slot as usize][index] = number(&value);
                 }
             }
         }
@@ -112,5 +113,15 @@ impl Mover<'_> {
             | Step::After { instance, .. }
             | Step::Else { instance } => self.marks[instance as usize] = 0,
         }
+    }
+}
+
+/// A scalar as a number: false and true are 0 and 1, an instance is its number.
+fn number(value: &Datum) -> i128 {
+    match value {
+        Datum::Int(value) => *value,
+        Datum::Bool(value) => i128::from(*value),
+        Datum::Pid(instance) => i128::from(*instance),
+        Datum::Bytes(_) | Datum::Record(_) | Datum::Union(..) | Datum::Array(_) => 0,
     }
 }

@@ -4,8 +4,9 @@
 use crate::code::OperationCode;
 use crate::coverage::Coverage;
 use crate::datum::Datum;
-use crate::ir::{AltOrder, Boundary, ChannelId, IntType, Location, ProcessId, Rest, Type};
+use crate::ir::{AltOrder, Boundary, ChannelId, Location, ProcessId, Rest, TypeId};
 use crate::step::{Control, Machine, Outside, State, Step, channel_of};
+use crate::store::{Part, Space, Spot, View};
 use crate::world::World;
 use smol_str::SmolStr;
 
@@ -134,29 +135,35 @@ impl Machine<'_> {
         }
     }
 
-    /// The variables that a model's properties ask for, and their values, where an instance waits; nothing elsewhere.
-    pub fn observed(&self, state: &State, instance: u32) -> Vec<(SmolStr, i128)> {
+    /// The variables in registers that a model asks for, with their types and values, where an instance waits; nothing
+    /// elsewhere.
+    pub fn observed(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];
         let Control::Waiting { wait } = state.control(instance) else { return Vec::new() };
         let wait = &self.code.processes[process.0 as usize].waits[wait as usize];
-        let registers = &state.instances[instance as usize].frame.registers;
-        let observed = wait.observed.iter().map(|(name, register, ty)| {
-            let value = registers[*register as usize];
-            let value = match self.program().types.get(*ty) {
-                Type::Int(IntType::U64) => i128::from(value as u64),
-                Type::Int(_)
-                | Type::Error
-                | Type::Bool
-                | Type::Bytes { .. }
-                | Type::Pid(_)
-                | Type::Array { .. }
-                | Type::Record(_)
-                | Type::Union(_)
-                | Type::Boxed(_) => i128::from(value),
-            };
-            (name.clone(), value)
+        let frame = &state.instances[instance as usize].frame;
+        let view = View { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+        let observed = wait.observed.iter().filter_map(|(name, register, ty)| {
+            let part = Part::Scalar(frame.registers[*register as usize]);
+            Some((name.clone(), *ty, view.datum(*ty, part, &frame.memory).ok()?))
         });
         observed.collect()
+    }
+
+    /// The variables in memory of an instance: those whose name no other one has. One that is not needed any more may
+    /// be zero.
+    pub fn stored(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
+        let (process, _) = self.code.instances[instance as usize];
+        let slots = &self.program().processes[process.0 as usize].body.slots;
+        let frame = &state.instances[instance as usize].frame;
+        let view = View { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+        let stored = slots.iter().zip(&self.code.processes[process.0 as usize].slots).filter_map(|(slot, (at, _))| {
+            let name = slot.name.clone()?;
+            let alone = slots.iter().filter(|other| other.name.as_ref() == Some(&name)).count() == 1;
+            let part = Part::Memory(Spot { space: Space::Frame, at: *at });
+            alone.then(|| Some((name, slot.ty, view.datum(slot.ty, part, &frame.memory).ok()?)))?
+        });
+        stored.collect()
     }
 
     /// Where in the text a branch of the operation an instance waits at stands.

@@ -9,7 +9,7 @@ mod models;
 
 pub use describe::type_name;
 pub use graph::graph;
-pub use models::{Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, whole};
+pub use models::{Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, whole};
 pub use quaject_esp_opt::fuse::{Attempt, Refusal};
 pub use quaject_esp_syntax::check::Loader;
 

@@ -2,7 +2,7 @@
 
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
-use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::lower::{lower_model, lower_model_with_variables};
 use quaject_esp_ir::model::{ModelProgram, Scope};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
@@ -53,6 +53,22 @@ pub struct NoSuch {
 
 /// Reads and checks a program and lowers what is to be explored.
 pub fn models(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
+    models_by(source, loader, subject, lower_model)
+}
+
+/// Likewise, with every variable kept where its process waits, for those who show them.
+pub fn models_with_variables(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
+    models_by(source, loader, subject, lower_model_with_variables)
+}
+
+type Lower = fn(&hir::Program, Option<&hir::Model>, Option<ModelScope>, &SourceMap) -> ModelProgram;
+
+fn models_by(
+    source: Source,
+    loader: &mut dyn Loader,
+    subject: &Subject,
+    lower_model: Lower,
+) -> Result<Modelled, NoSuch> {
     let Checked { sources, diagnostics, program } = crate::check(source, loader);
     let Some(program) = program else { return Ok(Modelled { sources, diagnostics, models: None, program: None }) };
     let scope = match &subject.scope {

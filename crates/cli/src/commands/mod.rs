@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod promela;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod stepper;
 pub(crate) mod test;
 pub(crate) mod verify;
 

@@ -120,14 +120,18 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
         script::Part::Slice(processes) => Part::Slice(processes.clone()),
     });
     let subject = Subject { model: script.model.clone(), scope };
-    let modelled = quaject_esp::models(source, &mut disk, &subject).map_err(no_such)?;
+    let modelled = quaject_esp::models_with_variables(source, &mut disk, &subject).map_err(no_such)?;
     let Some(models) = &modelled.models else {
         terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
         return Ok(Status::Wrong);
     };
     let Some(model) = models.first() else { return Ok(Status::Wrong) };
-    let followed = script.follow(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
-    let followed = followed.map_err(bad)?;
+    let followed = script.scenes(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
+    let (followed, scenes) = followed.map_err(bad)?;
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        let shown = super::stepper::step_through(model, &followed, &scenes);
+        shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
+    }
     print(followed.text(model).as_bytes())?;
     confirm(&modelled, model, &followed)?;
     Ok(Status::Fault)

@@ -22,7 +22,7 @@ mod tidy;
 use crate::graph;
 use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
 use builder::Builder;
-pub use model::lower_model;
+pub use model::{lower_model, lower_model_with_variables};
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
@@ -67,6 +67,14 @@ fn lower_with<'p>(context: &mut Context<'p>, environment: &'p [hir::Process]) ->
     }
 }
 
+/// Variables whose values are wanted.
+enum Observed {
+    /// All there are.
+    All,
+    /// These: process and name.
+    Named(Vec<(SmolStr, SmolStr)>),
+}
+
 /// What all bodies share.
 struct Context<'p> {
     program: &'p hir::Program,
@@ -80,8 +88,8 @@ struct Context<'p> {
     optional: FxHashMap<TypeId, TypeId>,
     /// Pure functions that ask `free(T)`, themselves or through others.
     free_functions: Vec<bool>,
-    /// Variables whose values are wanted at every wait: process and name. Of the process being lowered: the names.
-    observed: Vec<(SmolStr, SmolStr)>,
+    /// Variables whose values are wanted at every wait. Of the process being lowered: the names.
+    observed: Observed,
     observed_here: Vec<SmolStr>,
 }
 
@@ -96,7 +104,7 @@ impl<'p> Context<'p> {
             counted: FxHashMap::default(),
             optional: FxHashMap::default(),
             free_functions: functions_that_ask_free(program),
-            observed: Vec::new(),
+            observed: Observed::Named(Vec::new()),
             observed_here: Vec::new(),
         }
     }
@@ -173,8 +181,13 @@ fn lower_function<'p>(context: &mut Context<'p>, function: &'p hir::Function) ->
 }
 
 fn lower_process<'p>(context: &mut Context<'p>, process: &'p hir::Process) -> ir::Process {
-    let wanted = context.observed.iter().filter(|(name, _)| *name == process.name);
-    context.observed_here = wanted.map(|(_, variable)| variable.clone()).collect();
+    context.observed_here = match &context.observed {
+        Observed::All => process.locals.iter().map(|local| local.name.clone()).collect(),
+        Observed::Named(named) => {
+            let wanted = named.iter().filter(|(name, _)| *name == process.name);
+            wanted.map(|(_, variable)| variable.clone()).collect()
+        }
+    };
     let sites = process.sites.iter().map(|site| ir::Site {
         channel: site.channel,
         direction: site.direction,

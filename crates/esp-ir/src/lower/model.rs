@@ -1,7 +1,7 @@
 //! From a checked program and a model of it to what is explored: environments become processes, processes left out
 //! become what their ports allow.
 
-use super::{Context, lower_with};
+use super::{Context, Observed, lower_with};
 use crate::ir::{
     self, AltOrder, Block, BlockId, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard, Instruction,
     Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, Process, Program, Purity, Rest, Site, SiteId,
@@ -20,9 +20,31 @@ pub fn lower_model(
     scope: Option<ModelScope>,
     sources: &SourceMap,
 ) -> ModelProgram {
+    let properties = model.iter().flat_map(|model| &model.properties);
+    let observed = Observed::Named(properties.flat_map(|text| variables_of(text)).collect());
+    lower_observed(program, model, scope, sources, observed)
+}
+
+/// Likewise, and every variable keeps its value where its process waits, for those who show them.
+pub fn lower_model_with_variables(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+) -> ModelProgram {
+    lower_observed(program, model, scope, sources, Observed::All)
+}
+
+fn lower_observed(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+    observed: Observed,
+) -> ModelProgram {
     let environment = model.map_or(&[][..], |model| &model.environment);
     let mut context = Context::new(program, sources, usize::MAX);
-    context.observed = model.iter().flat_map(|model| &model.properties).flat_map(|text| variables_of(text)).collect();
+    context.observed = observed;
     let lowered = lower_with(&mut context, environment);
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {

@@ -1,0 +1,171 @@
+//! Steps through a run that goes wrong, in a terminal: the steps, and below them who is where, who waits for whom and
+//! what the variables hold, forwards and backwards. Takes no step itself.
+
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+};
+use crossterm::{cursor, execute, queue};
+use quaject_esp_check::{Awaited, Counterexample, Scene, Stood};
+use quaject_esp_ir::ir::{Direction, Program};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::step::{Control, Step};
+use std::io::{self, Write};
+
+const KEYS: &str = "next: right, space   back: left   first: home   last: end   leave: q";
+
+/// A moment that is shown: a step that others can see, and everybody once those who took it wait again.
+struct Page {
+    /// The step; empty before the first.
+    line: String,
+    actors: Vec<u32>,
+    scene: usize,
+}
+
+/// Shows a run until the user leaves.
+pub(crate) fn step_through(model: &ModelProgram, found: &Counterexample, scenes: &[Scene]) -> io::Result<()> {
+    let pages = pages(&model.program, found, scenes.len());
+    let mut out = io::stdout();
+    enable_raw_mode()?;
+    let shown = execute!(out, EnterAlternateScreen, cursor::Hide)
+        .and_then(|()| turn_pages(&mut out, model, found, scenes, &pages));
+    // Whatever happened, the terminal is the user's again.
+    let left = execute!(out, cursor::Show, LeaveAlternateScreen);
+    disable_raw_mode()?;
+    shown.and(left)
+}
+
+fn turn_pages(
+    out: &mut impl Write,
+    model: &ModelProgram,
+    found: &Counterexample,
+    scenes: &[Scene],
+    pages: &[Page],
+) -> io::Result<()> {
+    let mut at = 0;
+    loop {
+        let (width, height) = size()?;
+        let text = page_text(model, found, scenes, pages, at, height.into());
+        queue!(out, cursor::MoveTo(0, 0), Clear(ClearType::All))?;
+        for (row, line) in text.iter().take(height.into()).enumerate() {
+            let line: String = line.chars().take(width.into()).collect();
+            queue!(out, cursor::MoveTo(0, row as u16))?;
+            write!(out, "{line}")?;
+        }
+        out.flush()?;
+        at = match read()? {
+            Event::Key(key) if key.kind == KeyEventKind::Release => at,
+            Event::Key(key) => match key.code {
+                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(()),
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                KeyCode::Right | KeyCode::Down | KeyCode::Char(' ' | 'n' | 'j' | 'l') | KeyCode::Enter => {
+                    (at + 1).min(pages.len() - 1)
+                }
+                KeyCode::Left | KeyCode::Up | KeyCode::Char('p' | 'k' | 'h') | KeyCode::Backspace => {
+                    at.saturating_sub(1)
+                }
+                KeyCode::Home | KeyCode::Char('g') => 0,
+                KeyCode::End | KeyCode::Char('G') => pages.len() - 1,
+                _other => at,
+            },
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Resize(..) => at,
+        };
+    }
+}
+
+fn pages(program: &Program, found: &Counterexample, scenes: usize) -> Vec<Page> {
+    let mut pages = vec![Page { line: String::new(), actors: Vec::new(), scene: 0 }];
+    for (index, traced) in found.steps.iter().enumerate() {
+        let last = index + 1 == found.steps.len();
+        let scene = (index + 1).min(scenes.saturating_sub(1));
+        match traced.text(program, last && found.problem.is_step()) {
+            Some(mut line) => {
+                if found.cycle.is_some_and(|cycle| cycle == index) {
+                    line.push_str("   (from here on again and again)");
+                }
+                let actors = match traced.step {
+                    Step::Communicate { sender, receiver, .. } => vec![sender, receiver],
+                    Step::Local { instance }
+                    | Step::FromWorld { instance, .. }
+                    | Step::ToWorld { instance, .. }
+                    | Step::After { instance, .. }
+                    | Step::Else { instance } => vec![instance],
+                };
+                pages.push(Page { line, actors, scene });
+            }
+            // Nobody else sees it: part of the step before.
+            None => pages.last_mut().expect("there is a first page").scene = scene,
+        }
+    }
+    pages
+}
+
+fn page_text(
+    model: &ModelProgram,
+    found: &Counterexample,
+    scenes: &[Scene],
+    pages: &[Page],
+    at: usize,
+    height: usize,
+) -> Vec<String> {
+    let program = &model.program;
+    let mut lines = vec![format!("step {at} of {}   {KEYS}", pages.len() - 1), String::new()];
+    // The steps around this one take at most a third of the screen.
+    let room = (height / 3).max(3);
+    let first = at.saturating_sub(room / 2).min(pages.len().saturating_sub(room)).max(1);
+    for (number, page) in pages.iter().enumerate().skip(first).take(room) {
+        let mark = if number == at { '>' } else { ' ' };
+        lines.push(format!("{mark}{number:>4}  {}", page.line));
+    }
+    lines.push(String::new());
+    let Some(scene) = scenes.get(pages[at].scene) else { return lines };
+    for (instance, stood) in scene.instances.iter().enumerate() {
+        // What was left out, or has never done anything, says nothing.
+        if stood.control == Control::Ended && stood.variables.is_empty() {
+            continue;
+        }
+        let mark = if pages[at].actors.contains(&(instance as u32)) { '*' } else { ' ' };
+        lines.push(format!("{mark}{}  {}", program.instance_name(instance as u32), where_text(program, stood)));
+        if !stood.variables.is_empty() {
+            let variables: Vec<String> =
+                stood.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            lines.push(format!("     {}", variables.join(", ")));
+        }
+    }
+    if at + 1 == pages.len() {
+        lines.push(String::new());
+        lines.extend(found.problem.text(program).lines().map(str::to_string));
+    }
+    lines
+}
+
+/// Where an instance stands and whom it waits for.
+fn where_text(program: &Program, stood: &Stood) -> String {
+    let at = location_text(program, stood.location);
+    match stood.control {
+        Control::Ended => "has ended".into(),
+        Control::Running { .. } => format!("runs at {at}"),
+        Control::Waiting { .. } => {
+            let waits: Vec<String> = stood.waits.iter().map(|wait| awaited_text(program, wait)).collect();
+            let waits = if waits.is_empty() { "a guard that stays false".to_string() } else { waits.join("; ") };
+            format!("at {at} waits for {waits}")
+        }
+    }
+}
+
+fn awaited_text(program: &Program, awaited: &Awaited) -> String {
+    match awaited {
+        Awaited::Partner(channel, direction, partners) => {
+            let verb = match direction {
+                Direction::In => "write",
+                Direction::Out => "read",
+            };
+            let names: Vec<String> = partners.iter().map(|partner| program.instance_name(*partner)).collect();
+            let whom = if names.is_empty() { "nobody".to_string() } else { names.join(" or ") };
+            format!("{whom} to {verb} {}", program.channels[channel.0 as usize].name)
+        }
+        Awaited::World(channel) => format!("the world at {}", program.channels[channel.0 as usize].name),
+        Awaited::Time => "a time".into(),
+    }
+}

@@ -1,0 +1,107 @@
+//! `qj replay` of a run that goes wrong, in a terminal: what the screen shows after each key.
+
+mod support;
+
+use quaject_test_support::tool;
+use std::io::Write;
+use std::num::NonZero;
+use std::process::{Command, Stdio};
+use support::Folder;
+
+/// Rows and columns.
+const SCREEN: (NonZero<u16>, NonZero<u16>) = (NonZero::new(40).unwrap(), NonZero::new(100).unwrap());
+
+const PROGRAM: &str = "channel ask(int);
+channel reply(int);
+channel more(int);
+process client {
+  var number = 7;
+  out(ask, number);
+  number += 1;
+  in(reply, $answer);
+  out(more, answer);
+}
+process server {
+  var seen = 0, last: #array of int = #[0; 2];
+  while {
+    in(ask, $n);
+    last[seen] = n;
+    seen += 1;
+    if (seen == 1) in(more, _);
+    out(reply, last[0]);
+  }
+}
+";
+
+/// The screen after these keys.
+fn screen(folder: &Folder, keys: &str) -> String {
+    let qj = snapbox::cmd::cargo_bin!("qj");
+    let mut child = Command::new("script")
+        .args(["--quiet", "--return", "--command"])
+        .arg(format!("stty rows 40 cols 100; {} replay wrong.qjt", qj.display()))
+        .arg("/dev/null")
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`script` starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(format!("{keys}q").as_bytes()).expect("keys are taken");
+    let output = child.wait_with_output().expect("it ends");
+    drop(stdin);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (shown, _) = text.split_once("\x1b[?1049l").unwrap_or_else(|| panic!("the screen is not left:\n{text}"));
+    let mut terminal = vt100::Parser::new(SCREEN.0, SCREEN.1, 0);
+    terminal.process(shown.as_bytes());
+    terminal.screen().contents()
+}
+
+#[test]
+fn a_run_is_stepped_through_forwards_and_backwards() {
+    let Some(_) = tool(&["script"]) else { return };
+    let folder = Folder::with(&[("wrong.esp", PROGRAM)]);
+    folder.qj("verify wrong.esp --trace wrong.qjt").assert().code(1);
+
+    let start = screen(&folder, "");
+    assert!(start.starts_with("step 0 of 1"), "{start}");
+    assert!(start.contains("client  at wrong.esp:6:3 waits for server to read ask"), "{start}");
+
+    let end = screen(&folder, "n");
+    for shown in [
+        "step 1 of 1",
+        ">   1  client -> server: ask(7)",
+        "*client  at wrong.esp:8:3 waits for server to write reply",
+        "number = 8",
+        "*server  at wrong.esp:17:20 waits for client to write more",
+        "seen = 1",
+        "last = [7, 0]",
+        "fault `deadlock`",
+    ] {
+        assert!(end.contains(shown), "no `{shown}`:\n{end}");
+    }
+
+    assert_eq!(screen(&folder, "np"), start, "back at the start");
+    assert_eq!(screen(&folder, "\x1b[C\x1b[D\x1b[F"), end, "keys of the cursor");
+    assert_eq!(screen(&folder, "nnnn"), end, "there is nothing after the end");
+    assert_eq!(screen(&folder, "ppp"), start, "nor before the start");
+}
+
+#[test]
+fn without_a_terminal_a_run_is_printed() {
+    let folder = Folder::with(&[("wrong.esp", PROGRAM)]);
+    folder.qj("verify wrong.esp --trace wrong.qjt").assert().code(1);
+    let printed = folder.qj("replay wrong.qjt").assert().code(3);
+    let text = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
+    assert!(text.starts_with("   1  client -> server: ask(7)"), "{text}");
+}
+
+#[test]
+fn a_glance_finds_what_is_near_and_ends_where_there_is_no_end() {
+    let endless = "channel c(u64) external in; process p { var n: u64 = 0; while { out(c, n); n += 1; } }";
+    let folder = Folder::with(&[("wrong.esp", PROGRAM), ("endless.esp", endless)]);
+    let started = std::time::Instant::now();
+    folder.qj("check --verify endless.esp").assert().code(0);
+    // A tenth of a second is for the search; the rest is for a busy machine.
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    folder.qj("check --verify wrong.esp").assert().code(1);
+}

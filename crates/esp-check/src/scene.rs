@@ -1,0 +1,114 @@
+//! Everybody at one moment of a run: who stands where, who waits for whom, what the variables hold.
+
+use crate::dispatch::can_take;
+use quaject_esp_ir::datum::print;
+use quaject_esp_ir::explore::Offered;
+use quaject_esp_ir::ir::{ChannelId, Direction, Location, Program};
+use quaject_esp_ir::step::{Control, Machine, State};
+use quaject_esp_ir::world::World;
+
+/// Everybody at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scene {
+    /// Every instance, in order.
+    pub instances: Vec<Stood>,
+}
+
+/// One instance at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stood {
+    /// Whether it runs, waits or has ended.
+    pub control: Control,
+    /// Where in the text.
+    pub location: Location,
+    /// What it waits for.
+    pub waits: Vec<Awaited>,
+    /// Variables and their values as text, where it last waited.
+    pub variables: Vec<(String, String)>,
+}
+
+/// One thing that an instance waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// To send or receive, with those who could be its partner and have not ended.
+    Partner(ChannelId, Direction, Vec<u32>),
+    /// The world, at this channel.
+    World(ChannelId),
+    /// A time.
+    Time,
+}
+
+impl Scene {
+    pub(crate) fn of(
+        machine: &mut Machine<'_>,
+        state: &mut State,
+        world: &mut dyn World,
+        before: Option<&Scene>,
+    ) -> Scene {
+        let processes: Vec<usize> = machine.instance_processes().map(|process| process.0 as usize).collect();
+        let one = |instance: usize| {
+            let variables = before.and_then(|scene| scene.instances.get(instance)).map(|stood| &stood.variables[..]);
+            stood(machine, state, world, &processes, instance as u32, variables.unwrap_or_default())
+        };
+        Scene { instances: (0..processes.len()).map(one).collect() }
+    }
+}
+
+fn stood(
+    machine: &mut Machine<'_>,
+    state: &mut State,
+    world: &mut dyn World,
+    processes: &[usize],
+    instance: u32,
+    before: &[(String, String)],
+) -> Stood {
+    let standing = machine.standing(state, instance);
+    let mut waits = Vec::new();
+    for (branch, offered) in standing.branches.iter().enumerate() {
+        waits.extend(match offered {
+            Some(Offered::In(channel)) => {
+                let program = machine.program();
+                let writes = |other: &u32| uses(program, processes[*other as usize], *channel, Direction::Out);
+                Some(Awaited::Partner(*channel, Direction::In, others(state, processes, instance, &writes)))
+            }
+            Some(Offered::Out(channel)) => {
+                let message = machine.message(state, world, instance, branch as u32);
+                let program = machine.program();
+                let reads = |other: &u32| {
+                    let process = processes[*other as usize];
+                    let takes =
+                        |(_, message): &(_, Vec<_>)| can_take(&program.processes[process], *other, *channel, message);
+                    uses(program, process, *channel, Direction::In) && message.as_ref().is_none_or(takes)
+                };
+                Some(Awaited::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))
+            }
+            Some(Offered::FromWorld(channel) | Offered::ToWorld(channel)) => Some(Awaited::World(*channel)),
+            Some(Offered::After) => Some(Awaited::Time),
+            None => None,
+        });
+    }
+    let variables = match standing.control {
+        Control::Waiting { .. } => {
+            let known = machine.observed(state, instance).into_iter().chain(machine.stored(state, instance));
+            let text = |(name, ty, value): (smol_str::SmolStr, _, _)| {
+                let mut text = String::new();
+                print(machine.program(), ty, &value, &mut text);
+                (name.to_string(), text)
+            };
+            known.map(text).collect()
+        }
+        Control::Running { .. } | Control::Ended => before.to_vec(),
+    };
+    Stood { control: standing.control, location: machine.location(state, instance), waits, variables }
+}
+
+fn others(state: &State, processes: &[usize], instance: u32, can: &dyn Fn(&u32) -> bool) -> Vec<u32> {
+    let all = 0..processes.len() as u32;
+    all.filter(|other| *other != instance && state.control(*other) != Control::Ended)
+        .filter(|other| can(other))
+        .collect()
+}
+
+fn uses(program: &Program, process: usize, channel: ChannelId, direction: Direction) -> bool {
+    program.processes[process].sites.iter().any(|site| site.channel == channel && site.direction == direction)
+}
