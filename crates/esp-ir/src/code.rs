@@ -300,6 +300,7 @@ impl<'a> Decoder<'a> {
             starts.push(next);
             next += block.instructions.len() as Pc + 1;
         }
+        let waits = body.blocks.iter().filter(|block| matches!(block.terminator, Terminator::Wait(_))).count();
         let mut slots = Vec::new();
         let mut end = 0usize;
         for slot in &body.slots {
@@ -307,12 +308,13 @@ impl<'a> Decoder<'a> {
             slots.push((end, size));
             end = end.saturating_add(size);
         }
-        Decoder { program, layouts, body, starts, slots, waits: Vec::new() }
+        Decoder { program, layouts, body, starts, slots, waits: Vec::with_capacity(waits) }
     }
 
     fn decode(mut self) -> BodyCode {
-        let mut instructions = Vec::new();
-        let mut locations = Vec::new();
+        let count = self.body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+        let mut instructions = Vec::with_capacity(count);
+        let mut locations = Vec::with_capacity(count);
         let dead = dead_at(self.body, &self.slots);
         for (block, dead) in self.body.blocks.iter().zip(dead) {
             for instruction in &block.instructions {

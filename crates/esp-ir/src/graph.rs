@@ -143,6 +143,7 @@ fn number(mut body: Body) -> Body {
             result.slots.push(slot.clone());
         }
     }
+    result.blocks.reserve_exact(order.len());
     for index in order {
         let block = &mut body.blocks[index];
         let mut block = Block {

@@ -242,7 +242,7 @@ impl Flow<'_> {
             match &body.blocks[index].terminator {
                 Terminator::Wait(wait) => {
                     let here = self.split(&mut set, &self.live_at_rest(wait));
-                    let mut branches = Vec::new();
+                    let mut branches = Vec::with_capacity(wait.branches.len());
                     for branch in &wait.branches {
                         let mut set = set.clone();
                         let mut bound = Vec::new();

@@ -163,12 +163,10 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let Checked { sources, diagnostics, program } = check(source, loader);
     let Some(program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Wrong) } };
     let most_instructions = most_instructions(&sources);
-    let Some(ir) = lower::lower_within(&program, &sources, most_instructions) else {
+    let Some(ir) = lower::lower_within(program, &sources, most_instructions) else {
         return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
     };
     let mut ir = verified(ir);
-    // Large programs take much memory in every form: one goes before the next comes.
-    drop(program);
     let mut attempts = Vec::new();
     match options.mode {
         Mode::Process => {}

@@ -2,6 +2,7 @@
 //! not yet where counts of boxed objects begin and end. Knows no statements and no expressions.
 
 use super::Context;
+use super::pieces::Pieces;
 use crate::ir::{
     Base, BlockId, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId, Value, ValueData,
 };
@@ -16,7 +17,7 @@ use smol_str::SmolStr;
 pub(super) struct RawBody {
     pub(super) values: Vec<ValueData>,
     pub(super) slots: Vec<Slot>,
-    pub(super) blocks: Vec<RawBlock>,
+    pub(super) blocks: Pieces<RawBlock>,
     pub(super) regions: Vec<Region>,
     /// Slots of parameters, whose counts the caller holds.
     pub(super) parameter_slots: u32,
@@ -95,8 +96,8 @@ pub(super) struct Loop {
 }
 
 /// A body under construction.
-pub(super) struct Builder<'c, 'p> {
-    pub(super) context: &'c mut Context<'p>,
+pub(super) struct Builder<'c, 'x, 'p> {
+    pub(super) context: &'c mut Context<'x>,
     pub(super) locals: &'p [Local],
     pub(super) body: RawBody,
     pub(super) loops: Vec<Loop>,
@@ -107,9 +108,9 @@ pub(super) struct Builder<'c, 'p> {
     region: Option<usize>,
 }
 
-impl<'c, 'p> Builder<'c, 'p> {
+impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
     /// A body with an entry block and a place for every variable; the first `parameters` of them come from a caller.
-    pub(super) fn new(context: &'c mut Context<'p>, locals: &'p [Local], parameters: u32) -> Builder<'c, 'p> {
+    pub(super) fn new(context: &'c mut Context<'x>, locals: &'p [Local], parameters: u32) -> Builder<'c, 'x, 'p> {
         let mut builder = Builder {
             context,
             locals,

@@ -48,7 +48,7 @@ enum Known {
     Head,
 }
 
-impl<'p> Builder<'_, 'p> {
+impl<'p> Builder<'_, '_, 'p> {
     /// `match`
     pub(super) fn choose(&mut self, scrutinee: &'p Expr, arms: &'p [(Pattern, Vec<Stmt>)], span: Span) {
         let sharing = match &scrutinee.kind {
@@ -135,6 +135,9 @@ impl<'p> Builder<'_, 'p> {
         span: Span,
     ) {
         for (position, arm) in selected.iter().enumerate() {
+            if self.context.is_too_large {
+                return;
+            }
             let pattern = &arms[*arm].0;
             let is_last = position + 1 == selected.len();
             // Arms are exhaustive by their static parts, so the last one matches if it is reached.

@@ -30,13 +30,13 @@ struct Arrival {
     operands: Vec<Operand>,
 }
 
-impl<'p> Builder<'_, 'p> {
+impl<'p> Builder<'_, '_, 'p> {
     /// `in`, `out`, `alt`, `pri alt`
     pub(super) fn communicate(&mut self, communicate: &'p hir::Communicate, span: Span) {
         let arrivals: Vec<Arrival> =
             communicate.branches.iter().map(|branch| self.arrive(communicate.form, branch)).collect();
         let waiting = self.here();
-        let mut branches = Vec::new();
+        let mut branches = Vec::with_capacity(communicate.branches.len());
         let mut bodies = Vec::new();
         for (branch, arrival) in communicate.branches.iter().zip(arrivals) {
             let then = self.follower(waiting);
@@ -58,19 +58,20 @@ impl<'p> Builder<'_, 'p> {
         let rest = if communicate.idle { Rest::Idle } else { Rest::Stuck };
         let observed = self.observed();
         self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed }), span);
-        let join = self.block();
+        // Where there is but one way on, ways do not meet.
+        let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
         for (then, bound, branch) in bodies {
             self.enter(then);
             self.take(then, bound);
             self.statements(&branch.body);
-            self.go_on(join, branch.span);
+            join.iter().for_each(|join| self.go_on(*join, branch.span));
         }
         if let (Some(block), Some(statements)) = (otherwise, &communicate.otherwise) {
             self.enter(block);
             self.statements(statements);
-            self.go_on(join, span);
+            join.iter().for_each(|join| self.go_on(*join, span));
         }
-        self.enter(join);
+        join.iter().for_each(|join| self.enter(*join));
     }
 
     /// Guard, then, if the branch is open, the operands of `==`, a duration, or a plain message.

@@ -28,8 +28,13 @@ use liveness::{Item, ItemSet, Liveness};
 pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
     let mode = context.program.memory;
     let liveness = Liveness::new(context, &raw);
+    if liveness.is_empty() {
+        let mut blocks = Vec::with_capacity(raw.blocks.len());
+        blocks.extend(raw.blocks.into_items().map(uncounted_block));
+        return Body { values: raw.values, slots: raw.slots, blocks };
+    }
     let mut blocks: Vec<Block> = Vec::with_capacity(raw.blocks.len());
-    for block in &raw.blocks {
+    for block in raw.blocks.iter() {
         blocks.push(Block {
             parameters: block.parameters.clone(),
             instructions: Vec::new(),
@@ -70,7 +75,17 @@ fn only_faults(block: &RawBlock) -> bool {
         }
 }
 
-/// The instructions of a body that knows no boxed objects. Collected in place: a large body is not in memory twice.
+/// A block of a body that knows no boxed objects.
+fn uncounted_block(raw: RawBlock) -> Block {
+    let terminator = match raw.terminator {
+        RawTerminator::Open => Terminator::End,
+        RawTerminator::Plain(terminator) => terminator,
+        RawTerminator::Thaw { .. } => unreachable!("it would thaw a boxed object"),
+    };
+    Block { parameters: raw.parameters, instructions: uncounted(raw.code), terminator, location: raw.location }
+}
+
+/// Its instructions. Collected in place: a large block is not in memory twice.
 fn uncounted(code: Vec<Raw>) -> Vec<Instruction> {
     let plain = code.into_iter().filter_map(|raw| match raw {
         Raw::Plain(instruction, _) => Some(instruction),
@@ -130,12 +145,8 @@ impl Placer<'_, '_> {
             }
         }
         let code = std::mem::take(&mut self.raw.blocks[index].code);
-        if self.liveness.is_empty() {
-            self.blocks[index].instructions = uncounted(code);
-        } else {
-            for (raw, dying) in code.into_iter().zip(&deaths.after) {
-                self.instruction(index, raw, dying);
-            }
+        for (raw, dying) in code.into_iter().zip(&deaths.after) {
+            self.instruction(index, raw, dying);
         }
         self.terminator(index, &at_end);
     }

@@ -17,7 +17,7 @@ pub(super) enum Target {
     Bits(Place, Value, BitField),
 }
 
-impl Builder<'_, '_> {
+impl Builder<'_, '_, '_> {
     /// Evaluates a scalar or a reference.
     pub(super) fn value(&mut self, expr: &Expr) -> Value {
         let (ty, span) = (expr.ty, expr.span);
@@ -280,6 +280,9 @@ impl Builder<'_, '_> {
             }
             ExprKind::Array(elements) => {
                 for (index, element) in elements.iter().enumerate() {
+                    if self.context.is_too_large {
+                        return;
+                    }
                     let index = self.define(TypeTable::I32, Op::Constant(index as i128), element.span);
                     self.build(element, step(&to, Step::Element(index)));
                 }

@@ -16,6 +16,7 @@ mod counts;
 mod expression;
 mod model;
 mod operator;
+mod pieces;
 mod statement;
 mod tidy;
 
@@ -28,26 +29,34 @@ use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::borrow::Cow;
+use std::mem;
 
 /// Lowers a program that analysis found free of errors.
 pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
     let mut context = Context::new(program, sources, usize::MAX);
-    lower_with(&mut context, &[])
+    let processes = program.processes.iter().map(|process| (process, Cow::Borrowed(&process.body[..])));
+    lower_with(&mut context, processes)
 }
 
 /// Likewise, unless that makes more than so many instructions: some take a hundred times the memory of their text.
-pub fn lower_within(program: &hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
-    let mut context = Context::new(program, sources, most_instructions);
-    let program = lower_with(&mut context, &[]);
-    if context.is_too_large { None } else { Some(program) }
+/// The text of a process goes as soon as its graph is there, before the next is lowered.
+pub fn lower_within(mut program: hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
+    let bodies: Vec<Vec<Stmt>> = program.processes.iter_mut().map(|process| mem::take(&mut process.body)).collect();
+    let mut context = Context::new(&program, sources, most_instructions);
+    let processes = program.processes.iter().zip(bodies.into_iter().map(Cow::Owned));
+    let lowered = lower_with(&mut context, processes);
+    if context.is_too_large { None } else { Some(lowered) }
 }
 
-/// Lowers the program and, as further processes, the environments of a model.
-fn lower_with<'p>(context: &mut Context<'p>, environment: &'p [hir::Process]) -> ir::Program {
+/// Lowers the program with these processes, each with its statements.
+fn lower_with<'p>(
+    context: &mut Context<'p>,
+    processes: impl Iterator<Item = (&'p hir::Process, Cow<'p, [Stmt]>)>,
+) -> ir::Program {
     let Context { program, sources, .. } = *context;
     let functions = program.functions.iter().map(|function| lower_function(context, function)).collect();
-    let processes = program.processes.iter().chain(environment);
-    let processes = processes.map(|process| lower_process(context, process)).collect();
+    let processes = processes.map(|(process, body)| lower_process(context, process, body)).collect();
     let channels = program.channels.iter().map(|channel| lower_channel(context, channel)).collect();
     let externs = program.externs.iter().map(|function| ir::Extern {
         name: function.name.clone(),
@@ -169,18 +178,24 @@ fn lower_channel(context: &Context<'_>, channel: &hir::Channel) -> ir::Channel {
     }
 }
 
-fn lower_function<'p>(context: &mut Context<'p>, function: &'p hir::Function) -> ir::Function {
+fn lower_function(context: &mut Context<'_>, function: &hir::Function) -> ir::Function {
     let parameters = &function.locals[..function.parameters as usize];
     ir::Function {
         name: function.name.clone(),
         parameters: parameters.iter().map(|parameter| parameter.ty).collect(),
         result: function.result,
-        body: lower_body(context, &function.locals, function.parameters, &function.body, BodyKind::Function),
+        body: lower_body(
+            context,
+            &function.locals,
+            function.parameters,
+            Cow::Borrowed(&function.body),
+            BodyKind::Function,
+        ),
         location: context.location(function.span),
     }
 }
 
-fn lower_process<'p>(context: &mut Context<'p>, process: &'p hir::Process) -> ir::Process {
+fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_, [Stmt]>) -> ir::Process {
     context.observed_here = match &context.observed {
         Observed::All => process.locals.iter().map(|local| local.name.clone()).collect(),
         Observed::Named(named) => {
@@ -199,7 +214,7 @@ fn lower_process<'p>(context: &mut Context<'p>, process: &'p hir::Process) -> ir
         replicated: process.replicated,
         labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
         sites: sites.collect(),
-        body: lower_body(context, &process.locals, 0, &process.body, BodyKind::Process),
+        body: lower_body(context, &process.locals, 0, body, BodyKind::Process),
         location: context.location(process.span),
     }
 }
@@ -211,15 +226,15 @@ enum BodyKind {
     Function,
 }
 
-fn lower_body<'p>(
-    context: &mut Context<'p>,
-    locals: &'p [Local],
+fn lower_body(
+    context: &mut Context<'_>,
+    locals: &[Local],
     parameters: u32,
-    statements: &'p [Stmt],
+    statements: Cow<'_, [Stmt]>,
     kind: BodyKind,
 ) -> Body {
     let mut builder = Builder::new(context, locals, parameters);
-    builder.statements(statements);
+    builder.statements(&statements);
     if builder.is_reachable() {
         let end = match kind {
             BodyKind::Process => Terminator::End,
@@ -229,6 +244,7 @@ fn lower_body<'p>(
         builder.end(end, Span::default());
     }
     let mut raw = builder.body;
+    drop(statements);
     if context.is_too_large {
         return Body::default();
     }

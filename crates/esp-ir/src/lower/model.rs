@@ -12,6 +12,7 @@ use crate::model::{Abstraction, ModelProgram, Part, Role, Scope, Values};
 use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
 use quaject_esp_syntax::span::SourceMap;
 use smol_str::SmolStr;
+use std::borrow::Cow;
 
 /// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
 pub fn lower_model(
@@ -45,7 +46,8 @@ fn lower_observed(
     let environment = model.map_or(&[][..], |model| &model.environment);
     let mut context = Context::new(program, sources, usize::MAX);
     context.observed = observed;
-    let lowered = lower_with(&mut context, environment);
+    let processes = program.processes.iter().chain(environment);
+    let lowered = lower_with(&mut context, processes.map(|process| (process, Cow::Borrowed(&process.body[..]))));
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {
         ModelScope::All => Scope::All,

@@ -7,7 +7,7 @@ use crate::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, T
 use quaject_esp_syntax::hir::{self, BinaryOperator, Expr, ExprKind, LocalId, Stmt, StmtKind};
 use quaject_esp_syntax::span::Span;
 
-impl<'p> Builder<'_, 'p> {
+impl<'p> Builder<'_, '_, 'p> {
     /// Lowers statements in order, up to the first that cannot be reached.
     pub(super) fn statements(&mut self, statements: &'p [Stmt]) {
         for statement in statements {

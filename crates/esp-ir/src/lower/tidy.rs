@@ -49,7 +49,7 @@ pub(super) fn drop_trivial_parameters(body: &mut RawBody) {
     // Per block and parameter: the arguments along every edge.
     let mut arguments: Vec<Vec<Vec<Value>>> =
         body.blocks.iter().map(|block| vec![Vec::new(); block.parameters.len()]).collect();
-    for block in &mut body.blocks {
+    for block in body.blocks.iter_mut() {
         for edge in raw_edges(&mut block.terminator) {
             for (position, argument) in edge.arguments.iter().enumerate() {
                 arguments[edge.to.0 as usize][position].push(*argument);
@@ -80,7 +80,7 @@ pub(super) fn drop_trivial_parameters(body: &mut RawBody) {
             break;
         }
     }
-    for block in &mut body.blocks {
+    for block in body.blocks.iter_mut() {
         for edge in raw_edges(&mut block.terminator) {
             let dropped = &dropped[edge.to.0 as usize];
             let mut position = 0;

@@ -2,7 +2,7 @@
 
 use super::body::{BodyFacts, Role};
 use super::load::Integrity;
-use super::names::Checker;
+use super::names::{Checker, MOST_REPORTED};
 use crate::diagnostics::{Code, Diagnostic};
 
 /// Warns about them. A name that begins with `_` is meant not to be read; the counter of a `for` need not be.
@@ -20,7 +20,9 @@ fn unread(facts: &BodyFacts) -> Vec<Diagnostic> {
     let unread = facts.locals.iter().filter(|local| {
         local.reads == 0 && local.role != Role::Counter && !local.name.is_empty() && !local.name.starts_with('_')
     });
+    // No more of them are kept, and a text can have very many.
     unread
+        .take(MOST_REPORTED)
         .map(|local| {
             let help = match local.role {
                 Role::Received => "write `_` instead".to_string(),

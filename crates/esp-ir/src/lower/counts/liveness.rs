@@ -47,8 +47,7 @@ enum Holder {
 
 /// The last uses in one block.
 pub(super) struct Deaths {
-    /// Per instruction, what is not used after it: last uses, and results that no one uses. Empty if there are no
-    /// holders.
+    /// Per instruction, what is not used after it: last uses, and results that no one uses.
     pub(super) after: Vec<Vec<Item>>,
     /// What is live before the first instruction.
     pub(super) live_at_start: ItemSet,
@@ -71,6 +70,7 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
+    /// Finds the holders and, if there are any, where they are live.
     pub(super) fn new(context: &mut Context<'_>, raw: &RawBody) -> Liveness {
         let mut liveness = Liveness {
             holders: Vec::new(),
@@ -79,17 +79,16 @@ impl Liveness {
             roots: vec![None; raw.values.len()],
             regions: Vec::new(),
             owned: Vec::new(),
-            live_in: vec![ItemSet::default(); raw.blocks.len()],
+            live_in: Vec::new(),
             uses: Vec::new(),
             terminator_uses: Vec::new(),
         };
         liveness.find_slots(context, raw);
         liveness.find_values(context, raw);
         if !liveness.is_empty() {
+            liveness.live_in = vec![ItemSet::default(); raw.blocks.len()];
             liveness.find_uses(raw);
             liveness.solve(raw);
-        } else {
-            liveness.terminator_uses = vec![Vec::new(); raw.blocks.len()];
         }
         liveness
     }
@@ -108,7 +107,7 @@ impl Liveness {
 
     fn find_slots(&mut self, context: &mut Context<'_>, raw: &RawBody) {
         let mut regions = vec![None; raw.slots.len()];
-        for block in &raw.blocks {
+        for block in raw.blocks.iter() {
             for code in &block.code {
                 match code {
                     Raw::Begin(slot) => regions[slot.0 as usize] = block.region,
@@ -230,7 +229,7 @@ impl Liveness {
     }
 
     fn find_uses(&mut self, raw: &RawBody) {
-        for block in &raw.blocks {
+        for block in raw.blocks.iter() {
             let mut uses = Vec::with_capacity(block.code.len());
             for code in &block.code {
                 let mut items = Vec::new();
@@ -322,9 +321,6 @@ impl Liveness {
     /// What is live before a block's terminator: what it uses and what any way on needs.
     pub(super) fn before_terminator(&self, raw: &RawBody, block: usize) -> ItemSet {
         let mut live = ItemSet::default();
-        if self.is_empty() {
-            return live;
-        }
         for successor in raw_successors(&raw.blocks[block].terminator) {
             live.add_all(&self.live_in[successor.0 as usize]);
         }
@@ -340,9 +336,6 @@ impl Liveness {
     pub(super) fn deaths(&self, raw: &RawBody, block: usize, at_end: &ItemSet) -> Deaths {
         let code = &raw.blocks[block].code;
         let mut live = at_end.clone();
-        if self.is_empty() {
-            return Deaths { after: Vec::new(), live_at_start: live };
-        }
         let mut after = vec![Vec::new(); code.len()];
         for (position, raw) in code.iter().enumerate().rev() {
             let begins = match raw {
