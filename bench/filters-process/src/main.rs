@@ -141,6 +141,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             command
         })
     };
+    let async_peer = |style: &'static str| {
+        let path = embassy.clone();
+        Box::new(move |program: u32| {
+            let mut command = Command::new(&path);
+            command.args([&program.to_string(), style]);
+            command
+        })
+    };
     let mut contenders = vec![
         Contender::new("processes, gcc -O2", generated("process", "gcc"), 300),
         Contender::new("processes, clang -O2", generated("process", "clang"), 300),
@@ -151,7 +159,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Contender::new("by hand, gcc -O3", peer(place.join("handgcc-O3")), 1000),
         Contender::new("by hand, clang -O2", peer(place.join("handclang-O2")), 1000),
         Contender::new("by hand, clang -O3", peer(place.join("handclang-O3")), 1000),
-        Contender::new("embassy-sync, capacity 1", peer(embassy), 100),
+        Contender::new("embassy-sync, one task", async_peer("joined"), 100),
+        Contender::new("embassy-sync, a task each", async_peer("tasks"), 100),
         Contender::new("Go, unbuffered", peer(go), 3),
     ];
     let mut ratios = Vec::new();
