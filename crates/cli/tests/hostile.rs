@@ -196,7 +196,8 @@ fn hostile_programs_end() {
 const RUN_SECONDS: &str = "2";
 
 /// A file of one construct, repeated: the memory of everything `qj` does with it. `QJ_TEST=soak cargo test --release -p
-/// quaject-cli --test hostile patterns -- --nocapture` prints what each takes at a megabyte.
+/// quaject-cli --test hostile patterns -- --nocapture` prints what each takes at a megabyte. A build with assertions takes
+/// more there: its `fmt` reads again what it wrote.
 #[test]
 fn patterns_take_little_memory() {
     let _turn = turn();
