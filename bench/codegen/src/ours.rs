@@ -112,7 +112,7 @@ macro_rules! machine {
             pub fn dot(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
                 let mut params = [Param::NONE; 3];
                 let mut asm = Asm::<$marker>::begin(
-                    Region::from(bytes),
+                    Region::from(&mut bytes[..1024]),
                     workspace,
                     signature!("%p%p%l"),
                     &mut params,

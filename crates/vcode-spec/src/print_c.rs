@@ -151,7 +151,8 @@ fn patch(out: &mut String, machine: &Machine) {
             }
         }
         if part != Part::Low {
-            let _ = writeln!(out, "        if (!qjv_fits_signed(value, {bits}, {scale})) return 0;");
+            // Instructions are whole words, so a distance is always a multiple of its unit.
+            let _ = writeln!(out, "        if (!qjv_fits_signed(value, {bits}, 0)) return 0;");
         }
         if pieces.is_empty() {
             out.push_str("        word = (uint32_t)value;\n        break;\n");
@@ -199,8 +200,8 @@ pub(crate) fn immediate_type(ty: Type) -> &'static str {
 }
 
 /// Registers for rows in terms of portable instructions; defined with functions and frames.
-const BORROW: &str = "QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
-     QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
+const BORROW: &str = "static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
+     static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
 
 /// The name of the paper for an emitter.
 pub(crate) fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
@@ -312,6 +313,9 @@ fn emitter(
     let _ = writeln!(out, "QJV_INLINE void qjv_{name}({declaration}) {{");
     out.push_str(&conversions);
     let _ = writeln!(out, "    qjv_space(c, {});", body.max_bytes);
+    if body.uses_label {
+        out.push_str("    uint32_t at = qjv_label_at(c, b);\n");
+    }
     let mut print = print(machine, op, row, "c->ip");
     print.arguments = format!("{name}({})", arguments.join(", "));
     out.push_str(&print.body(&body, 1));

@@ -389,22 +389,22 @@ fn patch(out: &mut String, machine: &Machine) {
         let _ = writeln!(out, "            {index} => {{");
         let _ = writeln!(out, "                let value = distance - {origin};");
         let range = match part {
-            Part::Whole => (bits, scale),
+            Part::Whole => bits,
             Part::High { low } => {
                 let _ = writeln!(out, "                let value = (value + {}) >> {low};", 1_u64 << (low - 1));
-                (bits, scale)
+                bits
             }
             Part::Low => {
                 let half = 1_u64 << (bits - 1);
                 let _ = writeln!(out, "                let value = ((value & {}) ^ {half}) - {half};", 2 * half - 1);
-                (64, 0)
+                64
             }
         };
-        if range.0 < 64 {
+        if range < 64 {
+            // Instructions are whole words, so a distance is always a multiple of its unit.
             let _ = writeln!(
                 out,
-                "                if !fits_signed(value, {}, {}) {{\n                    return false;\n                }}",
-                range.0, range.1
+                "                if !fits_signed(value, {range}, 0) {{\n                    return false;\n                }}"
             );
         }
         if pieces.is_empty() {
@@ -573,6 +573,9 @@ fn method(
         out.push_str("        c.links();\n");
     }
     let _ = writeln!(out, "        c.space({});", body.max_bytes);
+    if body.uses_label {
+        out.push_str("        let at = c.target(b);\n");
+    }
     out.push_str(&print.body(&body, 2));
     out.push_str("    }\n\n");
     Ok(())

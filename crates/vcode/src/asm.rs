@@ -65,6 +65,9 @@ impl Label {
 
 const UNBOUND: u32 = u32::MAX;
 
+/// How far the short branches of every machine reach.
+pub(crate) const REACH: usize = 4096 - 64;
+
 /// Label numbers are below this one, which stands for the epilogue.
 const MOST_LABELS: u32 = 0xff_ffff;
 
@@ -273,8 +276,15 @@ pub struct Code {
 pub struct Asm<'a, M> {
     pub(crate) cursor: Cursor,
     pub(crate) left: usize,
+    /// The start of the region, here too: distances from it are then constants for the compiler where lengths are.
+    pub(crate) start: *mut u8,
+    /// Whether a short branch reaches all of the region.
+    pub(crate) small: bool,
     /// The last jump to the epilogue, which is no jump if nothing follows it.
     pub(crate) last_return: Fixup,
+    /// The last reference to a label that is not bound: most often it is to the label that is bound next. Kept here, not
+    /// in the table, so that the compiler, which often knows its kind, can drop table and search.
+    pub(crate) forward: Fixup,
     pub(crate) f: &'a mut Function,
     pub(crate) machine: PhantomData<M>,
 }
@@ -306,19 +316,6 @@ impl Function {
         (self.start, self.limit as usize - self.start as usize)
     }
 
-    #[inline(always)]
-    fn refer<M: Machine>(&mut self, site: *mut u8, kind: u8, label: Label) {
-        let site = self.at(site);
-        match self.labels.get(label.0) {
-            Some(target) if target != UNBOUND => {
-                if !self.patch_here::<M>(site, kind, target) {
-                    self.fail(Error::BranchRange);
-                }
-            }
-            Some(_) | None => self.wait(Fixup::new(site, label, kind)),
-        }
-    }
-
     /// Notes a reference to resolve in the end.
     #[inline(always)]
     pub(crate) fn wait(&mut self, fixup: Fixup) {
@@ -333,7 +330,7 @@ impl Function {
         for index in 0..self.fixups.len() {
             let Some(fixup) = self.fixups.get(index) else { return false };
             let done = match self.labels.get(fixup.label().0) {
-                Some(target) if target != UNBOUND => self.patch_here::<M>(fixup.site(), fixup.kind(), target),
+                Some(target) if target != UNBOUND => patch_here::<M>(self.start, fixup.site(), fixup.kind(), target),
                 Some(_) | None => false,
             };
             if !done {
@@ -346,22 +343,28 @@ impl Function {
     /// Writes the distance to `target` into the instruction at `site`.
     #[inline(never)]
     pub(crate) fn patch<M: Machine>(&mut self, site: u32, kind: u8, target: u32) {
-        if !self.patch_here::<M>(site, kind, target) {
+        if !patch_here::<M>(self.start, site, kind, target) {
             self.fail(Error::BranchRange);
         }
     }
+}
 
-    /// Like [`Function::patch`]; false if the distance is too large.
-    #[inline(always)]
-    fn patch_here<M: Machine>(&mut self, site: u32, kind: u8, target: u32) -> bool {
-        let bytes = self.start.wrapping_add(site as usize).cast::<[u8; 4]>();
-        // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
-        let word = unsafe { &mut *bytes };
-        M::patch(kind, word, i64::from(target) - i64::from(site))
-    }
+/// Like [`Function::patch`], in the region that begins at `start`; false if the distance is too large.
+#[inline(always)]
+fn patch_here<M: Machine>(start: *mut u8, site: u32, kind: u8, target: u32) -> bool {
+    let bytes = start.wrapping_add(site as usize).cast::<[u8; 4]>();
+    // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
+    let word = unsafe { &mut *bytes };
+    M::patch(kind, word, i64::from(target) - i64::from(site))
 }
 
 impl<'a, M: Machine> Asm<'a, M> {
+    /// Distance of an address from the start of the region.
+    #[inline(always)]
+    pub(crate) fn at(&self, ip: *mut u8) -> u32 {
+        (ip as usize).wrapping_sub(self.start as usize) as u32
+    }
+
     /// Makes sure that `bytes` more can be stored.
     #[inline(always)]
     pub(crate) fn space(&mut self, bytes: usize) {
@@ -419,12 +422,18 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Binds a label to the next instruction.
     #[inline(always)]
     pub fn bind(&mut self, label: Label) {
-        let at = self.f.at(self.cursor.ip);
+        let at = self.at(self.cursor.ip);
         self.f.last_bound = at;
         match self.f.labels.get_mut(label.0) {
             Some(target) if *target == UNBOUND => *target = at,
             Some(_) => self.f.fail(Error::BoundTwice),
             None => self.f.fail(Error::Labels),
+        }
+        if self.forward.label() == label {
+            if !patch_here::<M>(self.start, self.forward.site(), self.forward.kind(), at) {
+                self.f.fail(Error::BranchRange);
+            }
+            self.forward = Fixup::NONE;
         }
     }
 
@@ -506,12 +515,16 @@ impl<'a, M: Machine> Asm<'a, M> {
         let mut copy = Asm {
             cursor: self.cursor,
             left: self.left,
+            start: self.start,
+            small: self.small,
             last_return: self.last_return,
+            forward: self.forward,
             f: &mut *self.f,
             machine: PhantomData,
         };
         write(&mut copy);
-        (self.cursor, self.left, self.last_return) = (copy.cursor, copy.left, copy.last_return);
+        (self.cursor, self.left) = (copy.cursor, copy.left);
+        (self.last_return, self.forward) = (copy.last_return, copy.forward);
     }
 
     /// Remembers an error.
@@ -520,28 +533,46 @@ impl<'a, M: Machine> Asm<'a, M> {
         self.f.fail(error);
     }
 
-    /// Notes that the instruction at `site` refers to a label.
+    /// Where a label is; `UNBOUND` if that is not known yet.
     #[inline(always)]
-    pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label) {
+    pub(crate) fn target(&self, label: Label) -> u32 {
+        self.f.labels.get(label.0).unwrap_or(UNBOUND)
+    }
+
+    /// Notes that the instruction at `site` refers to a label, which is at `target`.
+    #[inline(always)]
+    pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label, target: u32) {
         if label == Label::EPILOGUE {
             if self.last_return != Fixup::NONE {
                 self.f.wait(self.last_return);
             }
-            self.last_return = Fixup::new(self.f.at(site), label, kind);
+            self.last_return = Fixup::new(self.at(site), label, kind);
             return;
         }
-        self.f.refer::<M>(site, kind, label);
+        let site = self.at(site);
+        if target != UNBOUND {
+            if !patch_here::<M>(self.start, site, kind, target) {
+                self.f.fail(Error::BranchRange);
+            }
+            return;
+        }
+        self.settle();
+        self.forward = Fixup::new(site, label, kind);
     }
 
-    /// Whether a short branch from here certainly reaches `label`: it is bound nearby, or the whole region is small.
+    /// Puts the last reference to an unbound label into the table, with the others.
     #[inline(always)]
-    pub(crate) fn near(&self, label: Label) -> bool {
-        const REACH: usize = 4096 - 64;
-        let f = &*self.f;
-        match f.labels.get(label.0) {
-            Some(target) if target != UNBOUND => f.at(self.cursor.ip).abs_diff(target) < REACH as u32,
-            Some(_) | None => (f.limit as usize).wrapping_sub(f.start as usize) < REACH,
+    pub(crate) fn settle(&mut self) {
+        if self.forward != Fixup::NONE {
+            self.f.wait(self.forward);
         }
+    }
+
+    /// Whether a short branch from here certainly reaches a label at `target`: it is nearby, or the whole region is
+    /// small.
+    #[inline(always)]
+    pub(crate) fn near(&self, target: u32) -> bool {
+        self.small || target != UNBOUND && self.at(self.cursor.ip).abs_diff(target) < REACH as u32
     }
 
     /// A label for a floating constant after the code.

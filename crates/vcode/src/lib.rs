@@ -21,6 +21,7 @@ mod cursor;
 ))]
 pub mod debug;
 pub mod decode;
+mod epilogue;
 mod error;
 mod extension;
 mod features;

@@ -8,8 +8,8 @@
 //! ```
 
 use crate::asm::{Code, Region};
+use crate::epilogue::synchronise;
 use crate::error::Error;
-use crate::frame::synchronise;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr::null_mut;

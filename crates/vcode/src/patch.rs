@@ -18,8 +18,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::asm::{Asm, Code, Fixup, Label, Region, Workspace};
 use crate::cursor::SLACK;
+use crate::epilogue::synchronise;
 use crate::error::Error;
-use crate::frame::synchronise;
 use crate::generated::core::Core;
 use crate::machine::{Machine, Register};
 
@@ -93,7 +93,8 @@ where
     pub fn patch_jump(&mut self, label: Label) -> PatchJump {
         let jump = self.blank_jump();
         let site = self.f.start.wrapping_add(jump.site as usize);
-        self.refer(site, jump.kind, label);
+        let target = self.target(label);
+        self.refer(site, jump.kind, label, target);
         jump
     }
 
@@ -113,12 +114,11 @@ where
         self.j(label);
         let next = self.f.at(self.cursor.ip);
         // The reference and the label were only needed to have the jump written.
-        let written = self.f.fixups.last().filter(|fixup| fixup.label() == label);
-        let Some(fixup) = written else {
-            self.fail(Error::Fixups);
+        let fixup = core::mem::replace(&mut self.forward, Fixup::NONE);
+        if fixup.label() != label {
+            self.fail(Error::Labels);
             return PatchJump { at, site: at, kind: 0, next };
-        };
-        self.f.fixups.pop();
+        }
         self.f.labels.pop();
         if M::SITE_BACK != 0 {
             // The rest of the eight bytes is stored with the jump, so it must be the function's own.
@@ -308,7 +308,10 @@ fn write_aside<M: Machine>(buffer: &mut [u8; CONSTANT_BYTES + SLACK], emit: impl
     let mut asm = Asm {
         cursor: crate::cursor::Cursor { ip: f.start },
         left: CONSTANT_BYTES,
+        start: f.start,
+        small: true,
         last_return: Fixup::NONE,
+        forward: Fixup::NONE,
         f,
         machine: core::marker::PhantomData,
     };

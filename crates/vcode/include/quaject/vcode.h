@@ -30,8 +30,11 @@
 #endif
 
 #define QJV_INLINE static inline __attribute__((always_inline, unused))
-#define QJV_COLD static __attribute__((noinline, cold, unused))
-#define QJV_OUTLINE static __attribute__((noinline, unused))
+/* Inline, so that compilers drop those that are not called, even where they do not optimise. */
+#define QJV_COLD static inline __attribute__((noinline, cold, unused))
+#define QJV_OUTLINE static inline __attribute__((noinline, unused))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
 
 typedef enum {
     QJV_OK,
@@ -97,8 +100,9 @@ typedef struct qjv_function {
     qjv_constant constant[QJV_MOST_CONSTANTS];
 } qjv_function;
 
-/* last_return is the last jump to the epilogue, which is no jump if nothing follows it. */
-typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup last_return; } qjv_asm;
+/* last_return is the last jump to the epilogue, which is no jump if nothing follows it; forward the last reference to a
+   label that is not bound, most often that which is bound next. */
+typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup last_return, forward; } qjv_asm;
 
 QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
     if (!f->error) f->error = error;
@@ -214,7 +218,17 @@ QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
     else f->fixup[f->fixups++] = fixup;
 }
 
-QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label) {
+QJV_INLINE uint32_t qjv_label_of(qjv_fixup fixup) { return (uint32_t)(fixup >> 32) & QJV_EPILOGUE; }
+
+/* Where a label is; QJV_UNBOUND if that is not known yet. */
+QJV_INLINE uint32_t qjv_label_at(qjv_asm *c, v_label label) {
+    /* Compilers warn when they see that such a label is in no table. */
+    if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) return QJV_UNBOUND;
+    return label.index < c->f->labels ? c->f->label[label.index] : QJV_UNBOUND;
+}
+
+/* Notes that the instruction at ip refers to a label, which is at target. */
+QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label, uint32_t target) {
     qjv_function *f = c->f;
     uint32_t site = qjv_at(f, ip);
     qjv_fixup fixup = qjv_make_fixup(site, kind, label.index);
@@ -222,20 +236,19 @@ QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label)
         if (c->last_return != QJV_NO_RETURN) qjv_wait(f, c->last_return);
         c->last_return = fixup;
     } else if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) {
-        /* Compilers warn when they see that such a label is in no table. */
         qjv_wait(f, fixup);
-    } else if (label.index < f->labels && f->label[label.index] != QJV_UNBOUND) {
-        if (!qjv_patch(kind, ip, (int64_t)f->label[label.index] - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
+    } else if (target != QJV_UNBOUND) {
+        if (!qjv_patch(kind, ip, (int64_t)target - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);
     } else {
-        qjv_wait(f, fixup);
+        if (c->forward != QJV_NO_RETURN) qjv_wait(f, c->forward);
+        c->forward = fixup;
     }
 }
 
-/* Whether a short branch certainly reaches the label. */
-QJV_INLINE int qjv_near(qjv_asm *c, v_label b) {
+/* Whether a short branch certainly reaches a label at target. */
+QJV_INLINE int qjv_near(qjv_asm *c, uint32_t target) {
     const qjv_function *f = c->f;
-    if (b.index < f->labels && f->label[b.index] != QJV_UNBOUND)
-        return qjv_at(f, c->ip) - f->label[b.index] < 4096 - 64;
+    if (target != QJV_UNBOUND) return qjv_at(f, c->ip) - target < 4096 - 64;
     return (size_t)(f->limit - f->start) < 4096 - 64;
 }
 
@@ -283,7 +296,15 @@ QJV_INLINE void qjv_bind_at(qjv_function *f, uint32_t at, v_label label) {
 }
 
 QJV_INLINE v_label qjv_label(qjv_asm *c) { return qjv_new_label(c->f); }
-QJV_INLINE void qjv_bind(qjv_asm *c, v_label label) { qjv_bind_at(c->f, qjv_at(c->f, c->ip), label); }
+QJV_INLINE void qjv_bind(qjv_asm *c, v_label label) {
+    uint32_t at = qjv_at(c->f, c->ip), site = (uint32_t)c->forward;
+    qjv_bind_at(c->f, at, label);
+    if (qjv_label_of(c->forward) == label.index) {
+        if (!qjv_patch((unsigned)(c->forward >> 56), c->f->start + site, (int64_t)at - (int64_t)site))
+            qjv_failed(c->f, QJV_ERROR_BRANCH_RANGE);
+        c->forward = QJV_NO_RETURN;
+    }
+}
 
 QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
     if ((uint64_t)count < (uint64_t)width) return count;
@@ -332,5 +353,6 @@ QJV_INLINE uint64_t qjv_double_bits(double value) {
 #include "vcode/function.h"
 #include "vcode/call.h"
 #include "vcode/paper.h"
+#pragma GCC diagnostic pop
 
 #endif

@@ -436,14 +436,14 @@ impl Machine for Aarch64 {
         let word = match kind {
             0 => {
                 let value = distance - 0;
-                if !fits_signed(value, 21, 2) {
+                if !fits_signed(value, 21, 0) {
                     return false;
                 }
                 word & !0x00ffffe0 | (((value >> 2) as u32 & 0x7ffff) << 5)
             }
             1 => {
                 let value = distance - 0;
-                if !fits_signed(value, 28, 2) {
+                if !fits_signed(value, 28, 0) {
                     return false;
                 }
                 word & !0x03ffffff | (((value >> 2) as u32 & 0x3ffffff) << 0)
@@ -1584,8 +1584,9 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(4);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | 0x1c000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -1593,8 +1594,9 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(4);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | 0x5c000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2584,8 +2586,9 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x14000000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -2593,13 +2596,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2608,13 +2612,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2623,13 +2628,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2638,13 +2644,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2653,13 +2660,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | 0xaa0003e0);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2668,13 +2676,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x3e0) | 0x1e604000);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2683,13 +2692,14 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(0).n {
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         } else {
             c.cursor.word((s.n & 0x3e0) | 0x1e604000);
             c.cursor.word(0x14000000);
-            c.refer(c.cursor.back(4), 1, b);
+            c.refer(c.cursor.back(4), 1, b, at);
         }
     }
 
@@ -2697,9 +2707,10 @@ impl Core for Asm<'_, Aarch64> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000b);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2707,19 +2718,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2727,9 +2739,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000003);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2737,15 +2750,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2753,28 +2767,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000b);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000b);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2782,9 +2798,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000003);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2792,15 +2809,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2808,9 +2826,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000003);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2818,15 +2837,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2834,27 +2854,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000004);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000004);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000d);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2862,19 +2885,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2882,9 +2906,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000009);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2892,15 +2917,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2908,28 +2934,30 @@ impl Core for Asm<'_, Aarch64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000d);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000d);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2937,9 +2965,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000009);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2947,15 +2976,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2963,9 +2993,10 @@ impl Core for Asm<'_, Aarch64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000009);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2973,15 +3004,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000009);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -2989,27 +3021,30 @@ impl Core for Asm<'_, Aarch64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000009);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000009);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000c);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3017,19 +3052,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3037,9 +3073,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000008);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3047,15 +3084,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3063,28 +3101,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000c);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000c);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3092,9 +3132,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000008);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3102,15 +3143,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3118,9 +3160,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000008);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3128,15 +3171,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000008);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3144,27 +3188,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x5400000c);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x5400000c);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x5400000a);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3172,19 +3219,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3192,9 +3240,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000002);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3202,15 +3251,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3218,28 +3268,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x5400000a);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x5400000a);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3247,9 +3299,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000002);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3257,15 +3310,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3273,9 +3327,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000002);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3283,15 +3338,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3299,27 +3355,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x5400000a);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x5400000a);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3327,19 +3386,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3347,9 +3407,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3357,15 +3418,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3373,28 +3435,30 @@ impl Core for Asm<'_, Aarch64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3402,9 +3466,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3412,15 +3477,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3428,9 +3494,10 @@ impl Core for Asm<'_, Aarch64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3438,15 +3505,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3454,27 +3522,30 @@ impl Core for Asm<'_, Aarch64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3482,19 +3553,20 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0x3100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3502,9 +3574,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3512,15 +3585,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x7100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3528,28 +3602,30 @@ impl Core for Asm<'_, Aarch64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xb100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3557,9 +3633,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3567,15 +3644,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3583,9 +3661,10 @@ impl Core for Asm<'_, Aarch64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3593,15 +3672,16 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf100001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
             c.cursor.word(0x54000001);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3609,26 +3689,29 @@ impl Core for Asm<'_, Aarch64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000);
         c.cursor.word(0x54000001);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x14000000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -3643,8 +3726,9 @@ impl Core for Asm<'_, Aarch64> {
         let c = self;
         c.links();
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x94000000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -4086,9 +4170,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000);
         c.cursor.word(0x54000006);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4096,15 +4181,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x31000000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4112,9 +4198,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000);
         c.cursor.word(0x54000002);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4122,15 +4209,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x31000000);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4138,24 +4226,26 @@ impl Extension for Asm<'_, Aarch64> {
     fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000);
         c.cursor.word(0x54000006);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xb1000000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4163,9 +4253,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000);
         c.cursor.word(0x54000002);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4173,15 +4264,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xb1000000);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000);
             c.cursor.word(0x54000002);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4189,9 +4281,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000);
         c.cursor.word(0x54000006);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4199,15 +4292,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x71000000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4215,9 +4309,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000);
         c.cursor.word(0x54000003);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4225,15 +4320,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x71000000);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4241,24 +4337,26 @@ impl Extension for Asm<'_, Aarch64> {
     fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000);
         c.cursor.word(0x54000006);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf1000000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000);
             c.cursor.word(0x54000006);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4266,9 +4364,10 @@ impl Extension for Asm<'_, Aarch64> {
     fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000);
         c.cursor.word(0x54000003);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4276,15 +4375,16 @@ impl Extension for Asm<'_, Aarch64> {
         let c = self;
         let i = i as i64;
         c.space(24);
+        let at = c.target(b);
         if fits_unsigned(i, 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0xf1000000);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000);
             c.cursor.word(0x54000003);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 

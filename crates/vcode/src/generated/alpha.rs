@@ -394,7 +394,7 @@ impl Machine for Alpha {
             }
             2 => {
                 let value = distance - 4;
-                if !fits_signed(value, 23, 2) {
+                if !fits_signed(value, 23, 0) {
                     return false;
                 }
                 word & !0x001fffff | (((value >> 2) as u32 & 0x1fffff) << 0)
@@ -2223,11 +2223,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(12);
+        let at = c.target(b);
         c.cursor.word(0xc3600000);
         c.cursor.word(0x277b0000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word((d.n & 0x3e00000) | 0x881b0000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -2235,11 +2236,12 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(12);
+        let at = c.target(b);
         c.cursor.word(0xc3600000);
         c.cursor.word(0x277b0000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word((d.n & 0x3e00000) | 0x8c1b0000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -3227,8 +3229,9 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0xc3e00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3236,13 +3239,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3251,13 +3255,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3266,13 +3271,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3281,13 +3287,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3296,13 +3303,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3311,13 +3319,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3326,13 +3335,14 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(0).n {
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400);
             c.cursor.word(0xc3e00000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3340,9 +3350,10 @@ impl Core for Asm<'_, Alpha> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3350,15 +3361,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c09bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3366,9 +3378,10 @@ impl Core for Asm<'_, Alpha> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3376,15 +3389,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3392,24 +3406,26 @@ impl Core for Asm<'_, Alpha> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c09bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3417,9 +3433,10 @@ impl Core for Asm<'_, Alpha> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3427,15 +3444,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3443,9 +3461,10 @@ impl Core for Asm<'_, Alpha> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3453,15 +3472,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c03bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3469,27 +3489,30 @@ impl Core for Asm<'_, Alpha> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3497,15 +3520,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c0dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3513,9 +3537,10 @@ impl Core for Asm<'_, Alpha> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3523,15 +3548,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3539,24 +3565,26 @@ impl Core for Asm<'_, Alpha> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c0dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3564,9 +3592,10 @@ impl Core for Asm<'_, Alpha> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3574,15 +3603,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3590,9 +3620,10 @@ impl Core for Asm<'_, Alpha> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3600,15 +3631,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c07bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3616,27 +3648,30 @@ impl Core for Asm<'_, Alpha> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3644,15 +3679,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438009bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3660,9 +3696,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3670,15 +3707,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3686,24 +3724,26 @@ impl Core for Asm<'_, Alpha> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x40001dbb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438009bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3711,9 +3751,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3721,15 +3762,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3737,9 +3779,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3747,15 +3790,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400017bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438003bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3763,27 +3807,30 @@ impl Core for Asm<'_, Alpha> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4de);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3791,15 +3838,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x43800dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3807,9 +3855,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3817,15 +3866,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3833,24 +3883,26 @@ impl Core for Asm<'_, Alpha> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400019bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x43800dbb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3858,9 +3910,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3868,15 +3921,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3884,9 +3938,10 @@ impl Core for Asm<'_, Alpha> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3894,15 +3949,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400013bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x1f0000) | 0x438007bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3910,27 +3966,30 @@ impl Core for Asm<'_, Alpha> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4fe);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3938,15 +3997,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3954,9 +4014,10 @@ impl Core for Asm<'_, Alpha> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -3964,15 +4025,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3980,24 +4042,26 @@ impl Core for Asm<'_, Alpha> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4005,9 +4069,10 @@ impl Core for Asm<'_, Alpha> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4015,15 +4080,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4031,9 +4097,10 @@ impl Core for Asm<'_, Alpha> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xf7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4041,15 +4108,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xf7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4057,27 +4125,30 @@ impl Core for Asm<'_, Alpha> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xd7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4085,15 +4156,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4101,9 +4173,10 @@ impl Core for Asm<'_, Alpha> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4111,15 +4184,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4127,24 +4201,26 @@ impl Core for Asm<'_, Alpha> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4152,9 +4228,10 @@ impl Core for Asm<'_, Alpha> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4162,15 +4239,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4178,9 +4256,10 @@ impl Core for Asm<'_, Alpha> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bb);
         c.cursor.word(0xe7600000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4188,15 +4267,16 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         let i = i as i64;
         c.space(28);
+        let at = c.target(b);
         if fits_unsigned(i, 8, 0) {
             c.cursor.word((s.n & 0x3e00000) | ((i as u32 & 0xff) << 13) | 0x400015bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((s.n & 0x3e00000) | 0x401c05bb);
             c.cursor.word(0xe7600000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4204,26 +4284,29 @@ impl Core for Asm<'_, Alpha> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xc7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4be);
         c.cursor.word(0xc7c00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0xc3e00000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4238,8 +4321,9 @@ impl Core for Asm<'_, Alpha> {
         let c = self;
         c.links();
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0xd3400000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]

@@ -340,7 +340,7 @@ impl Machine for Mips {
         let word = match kind {
             0 => {
                 let value = distance - 4;
-                if !fits_signed(value, 18, 2) {
+                if !fits_signed(value, 18, 0) {
                     return false;
                 }
                 word & !0x0000ffff | (((value >> 2) as u32 & 0xffff) << 0)
@@ -2463,8 +2463,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2473,8 +2474,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
@@ -2483,8 +2485,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
@@ -2493,8 +2496,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
@@ -2503,8 +2507,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
@@ -2513,8 +2518,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0x3e00000) | 0x00001025);
     }
 
@@ -2523,8 +2529,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0xf800) | 0x46000006);
     }
 
@@ -2533,8 +2540,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big((s.n & 0xf800) | 0x46200006);
     }
 
@@ -2542,9 +2550,10 @@ impl Core for Asm<'_, Mips> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2553,20 +2562,21 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x04000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2575,9 +2585,10 @@ impl Core for Asm<'_, Mips> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2586,16 +2597,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2604,9 +2616,10 @@ impl Core for Asm<'_, Mips> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2615,20 +2628,21 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x04000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2637,9 +2651,10 @@ impl Core for Asm<'_, Mips> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2648,16 +2663,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2666,9 +2682,10 @@ impl Core for Asm<'_, Mips> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2677,16 +2694,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2695,9 +2713,10 @@ impl Core for Asm<'_, Mips> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000034);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2705,9 +2724,10 @@ impl Core for Asm<'_, Mips> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200034);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2715,9 +2735,10 @@ impl Core for Asm<'_, Mips> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2726,15 +2747,16 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x18000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2743,9 +2765,10 @@ impl Core for Asm<'_, Mips> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2754,10 +2777,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2765,9 +2789,10 @@ impl Core for Asm<'_, Mips> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2776,15 +2801,16 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x18000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2793,9 +2819,10 @@ impl Core for Asm<'_, Mips> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2804,10 +2831,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2815,9 +2843,10 @@ impl Core for Asm<'_, Mips> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2826,10 +2855,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2837,9 +2867,10 @@ impl Core for Asm<'_, Mips> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000036);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2847,9 +2878,10 @@ impl Core for Asm<'_, Mips> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200036);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2857,9 +2889,10 @@ impl Core for Asm<'_, Mips> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2868,15 +2901,16 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x1c000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2885,9 +2919,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2896,10 +2931,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2907,9 +2943,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82a);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2918,15 +2955,16 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x1c000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82a);
             c.cursor.word_big(0x17200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -2935,9 +2973,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2946,10 +2985,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2957,9 +2997,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2968,10 +3009,11 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(1), i);
         c.cursor.word_big((s.n & 0x1f0000) | 0x0020c82b);
         c.cursor.word_big(0x17200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2979,9 +3021,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000034);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2989,9 +3032,10 @@ impl Core for Asm<'_, Mips> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200034);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -2999,9 +3043,10 @@ impl Core for Asm<'_, Mips> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3010,20 +3055,21 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x04010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3032,9 +3078,10 @@ impl Core for Asm<'_, Mips> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3043,16 +3090,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3061,9 +3109,10 @@ impl Core for Asm<'_, Mips> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82a);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3072,20 +3121,21 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(20);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x04010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x28190000);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82a);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3094,9 +3144,10 @@ impl Core for Asm<'_, Mips> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3105,16 +3156,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3123,9 +3175,10 @@ impl Core for Asm<'_, Mips> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82b);
         c.cursor.word_big(0x13200000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3134,16 +3187,17 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(20);
+        let at = c.target(b);
         if fits_signed(i, 16, 0) {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0x2c190000);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c82b);
             c.cursor.word_big(0x13200000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3152,9 +3206,10 @@ impl Core for Asm<'_, Mips> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000036);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3162,9 +3217,10 @@ impl Core for Asm<'_, Mips> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200036);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3172,8 +3228,9 @@ impl Core for Asm<'_, Mips> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3182,14 +3239,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3198,8 +3256,9 @@ impl Core for Asm<'_, Mips> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3208,14 +3267,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3224,8 +3284,9 @@ impl Core for Asm<'_, Mips> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3234,14 +3295,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3250,8 +3312,9 @@ impl Core for Asm<'_, Mips> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3260,14 +3323,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3276,8 +3340,9 @@ impl Core for Asm<'_, Mips> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3286,14 +3351,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x10000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x10010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3302,9 +3368,10 @@ impl Core for Asm<'_, Mips> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3312,9 +3379,10 @@ impl Core for Asm<'_, Mips> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032);
         c.cursor.word_big(0x45010000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3322,8 +3390,9 @@ impl Core for Asm<'_, Mips> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3332,14 +3401,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3348,8 +3418,9 @@ impl Core for Asm<'_, Mips> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3358,14 +3429,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3374,8 +3446,9 @@ impl Core for Asm<'_, Mips> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3384,14 +3457,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.long32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3400,8 +3474,9 @@ impl Core for Asm<'_, Mips> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3410,14 +3485,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3426,8 +3502,9 @@ impl Core for Asm<'_, Mips> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3436,14 +3513,15 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         let i = c.unsigned32(i);
         c.space(16);
+        let at = c.target(b);
         if i == 0_i64 {
             c.cursor.word_big((s.n & 0x3e00000) | 0x14000000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x14010000);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
             c.cursor.word_big(0x00000000);
         }
     }
@@ -3452,9 +3530,10 @@ impl Core for Asm<'_, Mips> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032);
         c.cursor.word_big(0x45000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3462,9 +3541,10 @@ impl Core for Asm<'_, Mips> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032);
         c.cursor.word_big(0x45000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3472,8 +3552,9 @@ impl Core for Asm<'_, Mips> {
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 
@@ -3490,8 +3571,9 @@ impl Core for Asm<'_, Mips> {
         let c = self;
         c.links();
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x04110000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
     }
 

@@ -394,7 +394,7 @@ impl Machine for Riscv64 {
             }
             2 => {
                 let value = distance - 0;
-                if !fits_signed(value, 21, 1) {
+                if !fits_signed(value, 21, 0) {
                     return false;
                 }
                 word & !0xfffff000
@@ -405,7 +405,7 @@ impl Machine for Riscv64 {
             }
             3 => {
                 let value = distance - 0;
-                if !fits_signed(value, 13, 1) {
+                if !fits_signed(value, 13, 0) {
                     return false;
                 }
                 word & !0xfe000f80
@@ -1917,10 +1917,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(8);
+        let at = c.target(b);
         c.cursor.word(0x00000f17);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word((d.n & 0xf80) | 0x000f2007);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -1928,10 +1929,11 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(8);
+        let at = c.target(b);
         c.cursor.word(0x00000f17);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word((d.n & 0xf80) | 0x000f3007);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -2967,8 +2969,9 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x0000006f);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -2976,13 +2979,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -2991,13 +2995,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3006,13 +3011,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3021,13 +3027,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3036,13 +3043,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Reg::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x00000513);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3051,13 +3059,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000553);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3066,13 +3075,14 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.n == Float::new(10).n {
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000553);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3080,13 +3090,14 @@ impl Core for Asm<'_, Riscv64> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3095,18 +3106,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00005463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f04063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f05463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3115,13 +3131,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3130,14 +3147,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f06063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3145,13 +3163,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3159,18 +3178,23 @@ impl Core for Asm<'_, Riscv64> {
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00005463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f04063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f05463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3179,13 +3203,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3194,14 +3219,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f06063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3209,13 +3235,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3224,14 +3251,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f06063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f07463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3239,15 +3267,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3255,15 +3284,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3271,13 +3301,14 @@ impl Core for Asm<'_, Riscv64> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3286,18 +3317,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0x1f00000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0x1f00000) | 0x00004463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fd063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fc463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3306,13 +3342,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3321,14 +3358,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3336,13 +3374,14 @@ impl Core for Asm<'_, Riscv64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3350,18 +3389,23 @@ impl Core for Asm<'_, Riscv64> {
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0x1f00000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0x1f00000) | 0x00004463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fd063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fc463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3370,13 +3414,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3385,14 +3430,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3400,13 +3446,14 @@ impl Core for Asm<'_, Riscv64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3415,14 +3462,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3430,15 +3478,16 @@ impl Core for Asm<'_, Riscv64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3446,15 +3495,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3462,13 +3512,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3477,18 +3528,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0x1f00000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0x1f00000) | 0x00005463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fc063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fd463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3497,13 +3553,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3512,14 +3569,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3527,13 +3585,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3541,18 +3600,23 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0x1f00000) | 0x00004063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0x1f00000) | 0x00005463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fc063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0x1f00000) | 0x000fd463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3561,13 +3625,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3576,14 +3641,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3591,13 +3657,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3606,14 +3673,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | 0x000fe063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | 0x000ff463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3621,15 +3689,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3637,15 +3706,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3653,13 +3723,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3668,18 +3739,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00004463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f05063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f04463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3688,13 +3764,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3703,14 +3780,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f07063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3718,13 +3796,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3732,18 +3811,23 @@ impl Core for Asm<'_, Riscv64> {
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00005063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00004463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f05063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f04463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3752,13 +3836,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3767,14 +3852,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f07063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3782,13 +3868,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3797,14 +3884,15 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
+        let at = c.target(b);
         c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.near(b) {
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | 0x01f07063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | 0x01f06463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3812,15 +3900,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3828,15 +3917,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3844,13 +3934,14 @@ impl Core for Asm<'_, Riscv64> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3859,18 +3950,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00001463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3879,13 +3975,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3894,18 +3991,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00001463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3914,13 +4016,14 @@ impl Core for Asm<'_, Riscv64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3928,18 +4031,23 @@ impl Core for Asm<'_, Riscv64> {
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00001463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3948,13 +4056,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3963,18 +4072,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00001463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -3983,13 +4097,14 @@ impl Core for Asm<'_, Riscv64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -3998,18 +4113,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00000063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00001463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4018,15 +4138,16 @@ impl Core for Asm<'_, Riscv64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4034,15 +4155,16 @@ impl Core for Asm<'_, Riscv64> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f1063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f0463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4050,13 +4172,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4065,18 +4188,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00000463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4085,13 +4213,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4100,18 +4229,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00000463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4120,13 +4254,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4134,18 +4269,23 @@ impl Core for Asm<'_, Riscv64> {
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00000463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4154,13 +4294,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4169,18 +4310,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00000463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4189,13 +4335,14 @@ impl Core for Asm<'_, Riscv64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(8);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4204,18 +4351,23 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         let i = i as i64;
         c.space(40);
-        if c.near(b) && i == 0_i64 {
+        let at = c.target(b);
+        if c.near(at) && i == 0_i64 {
             c.cursor.word((s.n & 0xf8000) | 0x00001063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if i == 0_i64 {
+            c.cursor.word((s.n & 0xf8000) | 0x00000463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
-            if c.near(b) {
+            if c.near(at) {
                 c.cursor.word((s.n & 0xf8000) | 0x01f01063);
-                c.refer(c.cursor.back(4), 3, b);
+                c.refer(c.cursor.back(4), 3, b, at);
             } else {
                 c.cursor.word((s.n & 0xf8000) | 0x01f00463);
                 c.cursor.word(0x0000006f);
-                c.refer(c.cursor.back(4), 2, b);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
     }
@@ -4224,15 +4376,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f0063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53);
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4240,15 +4393,16 @@ impl Core for Asm<'_, Riscv64> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
-        if c.near(b) {
+        let at = c.target(b);
+        if c.near(at) {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f0063);
-            c.refer(c.cursor.back(4), 3, b);
+            c.refer(c.cursor.back(4), 3, b, at);
         } else {
             c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53);
             c.cursor.word(0x000f1463);
             c.cursor.word(0x0000006f);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
     }
 
@@ -4256,8 +4410,9 @@ impl Core for Asm<'_, Riscv64> {
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x0000006f);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]
@@ -4272,8 +4427,9 @@ impl Core for Asm<'_, Riscv64> {
         let c = self;
         c.links();
         c.space(4);
+        let at = c.target(b);
         c.cursor.word(0x000000ef);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
     }
 
     #[inline(always)]

@@ -353,14 +353,14 @@ impl Machine for Sparc64 {
             }
             2 => {
                 let value = distance - 0;
-                if !fits_signed(value, 21, 2) {
+                if !fits_signed(value, 21, 0) {
                     return false;
                 }
                 word & !0x0007ffff | (((value >> 2) as u32 & 0x7ffff) << 0)
             }
             3 => {
                 let value = distance - 0;
-                if !fits_signed(value, 32, 2) {
+                if !fits_signed(value, 32, 0) {
                     return false;
                 }
                 word & !0x3fffffff | (((value >> 2) as u32 & 0x3fffffff) << 0)
@@ -1519,12 +1519,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(16);
+        let at = c.target(b);
         c.cursor.word_big(0x83414000);
         c.cursor.word_big(0x09000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x82004004);
         c.cursor.word_big((d.n & 0x3e000000) | 0xc1006000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -1532,12 +1533,13 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(16);
+        let at = c.target(b);
         c.cursor.word_big(0x83414000);
         c.cursor.word_big(0x09000000);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x82004004);
         c.cursor.word_big((d.n & 0x3e000000) | 0xc1186000);
-        c.refer(c.cursor.back(4), 1, b);
+        c.refer(c.cursor.back(4), 1, b, at);
     }
 
     #[inline(always)]
@@ -2457,8 +2459,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2467,8 +2470,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x7c000) | 0x91382000);
     }
 
@@ -2477,8 +2481,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x7c000) | 0x91302000);
     }
 
@@ -2487,8 +2492,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
@@ -2497,8 +2503,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
@@ -2507,8 +2514,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x7c000) | 0x90100000);
     }
 
@@ -2517,8 +2525,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x1f) | 0x81a00020);
     }
 
@@ -2527,8 +2536,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big((s.n & 0x1f) | 0x81a00040);
     }
 
@@ -2536,9 +2546,10 @@ impl Core for Asm<'_, Sparc64> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x06480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2547,16 +2558,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x06480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x06480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2565,9 +2577,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2576,16 +2589,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2594,9 +2608,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x06680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2604,16 +2619,17 @@ impl Core for Asm<'_, Sparc64> {
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x06680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x06680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2622,9 +2638,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2633,16 +2650,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2651,9 +2669,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x0a680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2662,16 +2681,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x0a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x0a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2680,9 +2700,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x09480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2690,9 +2711,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x09480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2700,9 +2722,10 @@ impl Core for Asm<'_, Sparc64> {
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x04480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2711,16 +2734,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x04480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x04480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2729,9 +2753,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2740,16 +2765,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2758,9 +2784,10 @@ impl Core for Asm<'_, Sparc64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x04680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2768,16 +2795,17 @@ impl Core for Asm<'_, Sparc64> {
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x04680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x04680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2786,9 +2814,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2797,16 +2826,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2815,9 +2845,10 @@ impl Core for Asm<'_, Sparc64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x08680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2826,16 +2857,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x08680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x08680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2844,9 +2876,10 @@ impl Core for Asm<'_, Sparc64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x1b480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2854,9 +2887,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x1b480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2864,9 +2898,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x14480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2875,16 +2910,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x14480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x14480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2893,9 +2929,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2904,16 +2941,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2922,9 +2960,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x14680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2932,16 +2971,17 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x14680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x14680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2950,9 +2990,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2961,16 +3002,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -2979,9 +3021,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x18680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -2990,16 +3033,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x18680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x18680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3008,9 +3052,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x0d480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3018,9 +3063,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x0d480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3028,9 +3074,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x16480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3039,16 +3086,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x16480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x16480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3057,9 +3105,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3068,16 +3117,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3086,9 +3136,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x16680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3096,16 +3147,17 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x16680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x16680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3114,9 +3166,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3125,16 +3178,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3143,9 +3197,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x1a680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3154,16 +3209,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x1a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x1a680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3172,9 +3228,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x17480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3182,9 +3239,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x17480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3192,9 +3250,10 @@ impl Core for Asm<'_, Sparc64> {
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3203,16 +3262,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3221,9 +3281,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3232,16 +3293,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3250,9 +3312,10 @@ impl Core for Asm<'_, Sparc64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3260,16 +3323,17 @@ impl Core for Asm<'_, Sparc64> {
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3278,9 +3342,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3289,16 +3354,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3307,9 +3373,10 @@ impl Core for Asm<'_, Sparc64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x02680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3318,16 +3385,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x02680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3336,9 +3404,10 @@ impl Core for Asm<'_, Sparc64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x13480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3346,9 +3415,10 @@ impl Core for Asm<'_, Sparc64> {
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x13480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3356,9 +3426,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3367,16 +3438,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3385,9 +3457,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3396,16 +3469,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12480000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3414,9 +3488,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3424,16 +3499,17 @@ impl Core for Asm<'_, Sparc64> {
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3442,9 +3518,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3453,16 +3530,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3471,9 +3549,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000);
         c.cursor.word_big(0x12680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3482,16 +3561,17 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         let i = i as i64;
         c.space(36);
+        let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((s.n & 0x7c000) | 0x80a00004);
             c.cursor.word_big(0x12680000);
-            c.refer(c.cursor.back(4), 2, b);
+            c.refer(c.cursor.back(4), 2, b, at);
             c.cursor.word_big(0x01000000);
         }
     }
@@ -3500,9 +3580,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20);
         c.cursor.word_big(0x03480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3510,9 +3591,10 @@ impl Core for Asm<'_, Sparc64> {
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         c.cursor.word_big((s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40);
         c.cursor.word_big(0x03480000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3520,8 +3602,9 @@ impl Core for Asm<'_, Sparc64> {
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x10680000);
-        c.refer(c.cursor.back(4), 2, b);
+        c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
     }
 
@@ -3538,8 +3621,9 @@ impl Core for Asm<'_, Sparc64> {
         let c = self;
         c.links();
         c.space(8);
+        let at = c.target(b);
         c.cursor.word_big(0x40000000);
-        c.refer(c.cursor.back(4), 3, b);
+        c.refer(c.cursor.back(4), 3, b, at);
         c.cursor.word_big(0x01000000);
     }
 

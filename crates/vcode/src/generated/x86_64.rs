@@ -2349,9 +2349,10 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = c.constant(u64::from(i.to_bits()), 4);
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0x5100f40f3 | spread(d.r, 1, 4), 5);
         c.cursor.bytes(0x0, 4);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -2359,9 +2360,10 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = c.constant(i.to_bits(), 8);
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0x5100f40f2 | spread(d.r, 1, 4), 5);
         c.cursor.bytes(0x0, 4);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3265,8 +3267,9 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(5);
+        let at = c.target(b);
         c.cursor.bytes(0xe9, 5);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3274,13 +3277,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.b == Reg::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3289,13 +3293,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.b == Reg::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3304,13 +3309,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.b == Reg::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3319,13 +3325,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.b == Reg::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3334,13 +3341,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(8);
+        let at = c.target(b);
         if s.b == Reg::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3349,13 +3357,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(9);
+        let at = c.target(b);
         if s.b == Float::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc0280f40 | spread(Float::new(0).r | s.b, 0, 3), 4);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3364,13 +3373,14 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let b = Label::EPILOGUE;
         c.space(9);
+        let at = c.target(b);
         if s.b == Float::new(0).b {
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc0280f40 | spread(Float::new(0).r | s.b, 0, 3), 4);
             c.cursor.bytes(0xe9, 5);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3378,9 +3388,10 @@ impl Core for Asm<'_, X86_64> {
     fn blti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8c0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3388,19 +3399,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3408,9 +3420,10 @@ impl Core for Asm<'_, X86_64> {
     fn bltu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x820f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3418,19 +3431,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3438,28 +3452,30 @@ impl Core for Asm<'_, X86_64> {
     fn bltl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8c0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8c0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3467,9 +3483,10 @@ impl Core for Asm<'_, X86_64> {
     fn bltul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x820f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3477,19 +3494,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3497,9 +3515,10 @@ impl Core for Asm<'_, X86_64> {
     fn bltp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x820f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3507,19 +3526,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3527,27 +3547,30 @@ impl Core for Asm<'_, X86_64> {
     fn bltf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(10);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(t.r | s.b, 0, 3), 4);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bltd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(11);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(t.r | s.b, 1, 4), 5);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn blei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8e0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3555,19 +3578,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3575,9 +3599,10 @@ impl Core for Asm<'_, X86_64> {
     fn bleu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x860f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3585,19 +3610,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3605,28 +3631,30 @@ impl Core for Asm<'_, X86_64> {
     fn blel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8e0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8e0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3634,9 +3662,10 @@ impl Core for Asm<'_, X86_64> {
     fn bleul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x860f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3644,19 +3673,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3664,9 +3694,10 @@ impl Core for Asm<'_, X86_64> {
     fn blep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x860f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3674,19 +3705,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x860f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3694,27 +3726,30 @@ impl Core for Asm<'_, X86_64> {
     fn blef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(10);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(t.r | s.b, 0, 3), 4);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bled(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(11);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(t.r | s.b, 1, 4), 5);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgti(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8f0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3722,19 +3757,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3742,9 +3778,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgtu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3752,19 +3789,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3772,28 +3810,30 @@ impl Core for Asm<'_, X86_64> {
     fn bgtl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8f0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8f0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3801,9 +3841,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgtul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3811,19 +3852,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3831,9 +3873,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgtp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3841,19 +3884,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x870f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3861,27 +3905,30 @@ impl Core for Asm<'_, X86_64> {
     fn bgtf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(10);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(s.r | t.b, 0, 3), 4);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgtd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(11);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(s.r | t.b, 1, 4), 5);
         c.cursor.bytes(0x870f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8d0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3889,19 +3936,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3909,9 +3957,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgeu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3919,19 +3968,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3939,28 +3989,30 @@ impl Core for Asm<'_, X86_64> {
     fn bgel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x8d0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x8d0f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3968,9 +4020,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgeul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -3978,19 +4031,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -3998,9 +4052,10 @@ impl Core for Asm<'_, X86_64> {
     fn bgep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4008,19 +4063,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x830f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4028,27 +4084,30 @@ impl Core for Asm<'_, X86_64> {
     fn bgef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(10);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(s.r | t.b, 0, 3), 4);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bged(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(11);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(s.r | t.b, 1, 4), 5);
         c.cursor.bytes(0x830f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqi(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4056,19 +4115,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4076,9 +4136,10 @@ impl Core for Asm<'_, X86_64> {
     fn bequ(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4086,19 +4147,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4106,28 +4168,30 @@ impl Core for Asm<'_, X86_64> {
     fn beql(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4135,9 +4199,10 @@ impl Core for Asm<'_, X86_64> {
     fn bequl(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4145,19 +4210,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4165,9 +4231,10 @@ impl Core for Asm<'_, X86_64> {
     fn beqp(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4175,19 +4242,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x840f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4195,29 +4263,32 @@ impl Core for Asm<'_, X86_64> {
     fn beqf(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(16);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(s.r | t.b, 0, 3), 4);
         c.cursor.bytes(0x68a0f, 6);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn beqd(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(17);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(s.r | t.b, 1, 4), 5);
         c.cursor.bytes(0x68a0f, 6);
         c.cursor.bytes(0x840f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bnei(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4225,19 +4296,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4245,9 +4317,10 @@ impl Core for Asm<'_, X86_64> {
     fn bneu(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b40 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4255,19 +4328,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88340 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88140 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b40 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4275,28 +4349,30 @@ impl Core for Asm<'_, X86_64> {
     fn bnel(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4304,9 +4380,10 @@ impl Core for Asm<'_, X86_64> {
     fn bneul(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4314,19 +4391,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4334,9 +4412,10 @@ impl Core for Asm<'_, X86_64> {
     fn bnep(&mut self, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(9);
+        let at = c.target(b);
         c.cursor.bytes(0xc03b48 | u64::from(s.r | t.b), 3);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4344,19 +4423,20 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(19);
+        let at = c.target(b);
         if fits_signed(i, 8, 0) {
             c.cursor.bytes(0xf88348 | u64::from(s.b) | ((i as u64 & 0xff) << 24), 4);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xf88148 | u64::from(s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.bytes(0xc03b48 | u64::from(s.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x850f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -4364,30 +4444,33 @@ impl Core for Asm<'_, X86_64> {
     fn bnef(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(16);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f40 | spread(s.r | t.b, 0, 3), 4);
         c.cursor.bytes(0x8a0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn bned(&mut self, s: Float, t: Float, b: Label) {
         let c = self;
         c.space(17);
+        let at = c.target(b);
         c.cursor.bytes(0xc02e0f4066 | spread(s.r | t.b, 1, 4), 5);
         c.cursor.bytes(0x8a0f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.bytes(0x850f, 6);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
     fn j(&mut self, b: Label) {
         let c = self;
         c.space(5);
+        let at = c.target(b);
         c.cursor.bytes(0xe9, 5);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -4402,8 +4485,9 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         c.links();
         c.space(5);
+        let at = c.target(b);
         c.cursor.bytes(0xe8, 5);
-        c.refer(c.cursor.back(4), 0, b);
+        c.refer(c.cursor.back(4), 0, b, at);
     }
 
     #[inline(always)]
@@ -5075,19 +5159,20 @@ impl Extension for Asm<'_, X86_64> {
     fn addoi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5096,30 +5181,31 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(22);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5128,19 +5214,20 @@ impl Extension for Asm<'_, X86_64> {
     fn addou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc00340 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5149,30 +5236,31 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(22);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00340 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5181,19 +5269,20 @@ impl Extension for Asm<'_, X86_64> {
     fn addol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5201,30 +5290,31 @@ impl Extension for Asm<'_, X86_64> {
     fn addoli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(22);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5233,19 +5323,20 @@ impl Extension for Asm<'_, X86_64> {
     fn addoul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(12);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc00348 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5254,30 +5345,31 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(22);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5286,21 +5378,22 @@ impl Extension for Asm<'_, X86_64> {
     fn suboi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(15);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
             c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | t.b), 3);
             c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5309,32 +5402,33 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(25);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
                 c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5343,21 +5437,22 @@ impl Extension for Asm<'_, X86_64> {
     fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(15);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
             c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | t.b), 3);
             c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc02b40 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5366,32 +5461,33 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(25);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
                 c.cursor.bytes(0xc02b40 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc02b40 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5400,21 +5496,22 @@ impl Extension for Asm<'_, X86_64> {
     fn subol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(15);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
             c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | t.b), 3);
             c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5422,32 +5519,33 @@ impl Extension for Asm<'_, X86_64> {
     fn suboli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(25);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
                 c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5456,21 +5554,22 @@ impl Extension for Asm<'_, X86_64> {
     fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(15);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
             c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | t.b), 3);
             c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc02b48 | u64::from(d.r | t.b), 3);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5479,32 +5578,33 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(25);
+        let at = c.target(b);
         if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | s.b), 3);
                 c.cursor.bytes(0xc02b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc02b48 | u64::from(d.r | Reg::new(11).b), 3);
                 c.cursor.bytes(0x820f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5513,19 +5613,20 @@ impl Extension for Asm<'_, X86_64> {
     fn muloi(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(13);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc0af0f40 | spread(d.r | t.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc0af0f40 | spread(d.r | s.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc0af0f40 | spread(d.r | t.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5534,25 +5635,26 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(23);
+        let at = c.target(b);
         if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc06940 | u64::from(d.r | s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc0af0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc0af0f40 | spread(d.r | s.b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc0af0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -5597,19 +5699,20 @@ impl Extension for Asm<'_, X86_64> {
     fn mulol(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
         let c = self;
         c.space(13);
+        let at = c.target(b);
         if d.b == s.b {
             c.cursor.bytes(0xc0af0f48 | spread(d.r | t.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else if d.b == t.b {
             c.cursor.bytes(0xc0af0f48 | spread(d.r | s.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc0af0f48 | spread(d.r | t.b, 0, 3), 4);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         }
     }
 
@@ -5617,25 +5720,26 @@ impl Extension for Asm<'_, X86_64> {
     fn muloli(&mut self, d: Reg, s: Reg, i: i64, b: Label) {
         let c = self;
         c.space(23);
+        let at = c.target(b);
         if fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc06948 | u64::from(d.r | s.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
-            c.refer(c.cursor.back(4), 0, b);
+            c.refer(c.cursor.back(4), 0, b, at);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             if d.b == s.b {
                 c.cursor.bytes(0xc0af0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else if d.b == Reg::new(11).b {
                 c.cursor.bytes(0xc0af0f48 | spread(d.r | s.b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             } else {
                 c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
                 c.cursor.bytes(0xc0af0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0x800f, 6);
-                c.refer(c.cursor.back(4), 0, b);
+                c.refer(c.cursor.back(4), 0, b, at);
             }
         }
     }
@@ -7581,23 +7685,23 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if c.has(9) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if d.b == s.b {
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
         self.aside(|c| write(c, d, s));
@@ -7614,23 +7718,23 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if c.has(9) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if d.b == s.b {
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
         self.aside(|c| write(c, d, s));
@@ -7647,23 +7751,23 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if c.has(9) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else if d.b == s.b {
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
                 c.cursor.bytes(0x500380f4066 | spread(d.r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
         self.aside(|c| write(c, d, s));
@@ -9051,7 +9155,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5f548051162 | vex(Float::new(15).r, Float::new(15).b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x1000100010001, 0x1000100010001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
             } else if c.has(9) && c.has(7) {
                 c.cursor.bytes(0xc05028051262 | vex(d.r | t.b, s.b, 5), 6);
@@ -9060,7 +9164,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5f50501c4 | vex(Float::new(15).r, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x1000100010001, 0x1000100010001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
             } else if c.has(7) {
                 c.cursor.bytes(0xc05008051262 | vex(d.r | t.b, s.b, 5), 6);
@@ -9070,7 +9174,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5f50f4066 | spread(Float::new(15).r, 1, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x1000100010001, 0x1000100010001);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
@@ -9088,20 +9192,20 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x50448051262 | vex(Float::new(15).r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x101010101010101, 0x101010101010101);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fd48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
             } else if c.has(9) {
                 c.cursor.bytes(0x5040502c4 | vex(Float::new(15).r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x101010101010101, 0x101010101010101);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fd0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
                 c.cursor.bytes(0x504380f4066 | spread(Float::new(15).r, 1, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x101010101010101, 0x101010101010101);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fd0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
@@ -9121,7 +9225,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
             } else if c.has(9) {
                 c.cursor.bytes(0x10d0720501c4 | vex(s.b, Float::new(15).b, 4), 6);
@@ -9129,7 +9233,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
@@ -9139,7 +9243,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db0f4066 | spread(Float::new(15).r, 1, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
@@ -9159,7 +9263,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffffffff, 0xffffffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
             } else if c.has(9) {
                 c.cursor.bytes(0x20d0738501c4 | vex(s.b, Float::new(15).b, 4), 6);
@@ -9167,7 +9271,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffffffff, 0xffffffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
@@ -9177,7 +9281,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x5db0f4066 | spread(Float::new(15).r, 1, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffffffff, 0xffffffff);
-                c.refer(c.cursor.back(4), 0, data);
+                c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0d40f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }

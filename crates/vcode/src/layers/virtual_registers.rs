@@ -99,6 +99,7 @@ impl<M: Machine> Temporaries<M> {
 pub(crate) struct Moved {
     cursor: Cursor,
     last_return: Fixup,
+    forward: Fixup,
 }
 
 impl Moved {
@@ -107,7 +108,7 @@ impl Moved {
     pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Moved {
         asm.left = 0;
         asm.space(left);
-        Moved { cursor: asm.cursor, last_return: asm.last_return }
+        Moved { cursor: asm.cursor, last_return: asm.last_return, forward: asm.forward }
     }
 }
 
@@ -366,7 +367,10 @@ where
         let asm = Asm {
             cursor: self.asm.cursor,
             left: self.asm.left,
+            start: self.asm.start,
+            small: self.asm.small,
             last_return: self.asm.last_return,
+            forward: self.asm.forward,
             f: &mut *self.asm.f,
             machine: core::marker::PhantomData,
         };
@@ -379,6 +383,7 @@ where
         self.asm.cursor = moved.cursor;
         self.asm.left = self.asm.left.saturating_sub(usize::from(space));
         self.asm.last_return = moved.last_return;
+        self.asm.forward = moved.forward;
     }
 }
 

@@ -102,12 +102,12 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     switch (kind) {
     case 0:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 21, 2)) return 0;
+        if (!qjv_fits_signed(value, 21, 0)) return 0;
         word = (word & 0xff00001fu) | ((uint32_t)(value >> 2) & 0x7ffffu) << 5;
         break;
     case 1:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 28, 2)) return 0;
+        if (!qjv_fits_signed(value, 28, 0)) return 0;
         word = (word & 0xfc000000u) | ((uint32_t)(value >> 2) & 0x3ffffffu) << 0;
         break;
     case 2:
@@ -1105,16 +1105,18 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x1c000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5c000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
@@ -2013,21 +2015,23 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x14000000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Return a value, through the epilogue if there is one. Type `i`. Operands `s`. */
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2035,13 +2039,14 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2049,13 +2054,14 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2063,13 +2069,14 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2077,13 +2084,14 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0xaa0003e0u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2091,13 +2099,14 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1e604000u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
@@ -2105,885 +2114,959 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1e604000u);
         c->ip = qjv_word(c->ip, 0x14000000u);
-        qjv_refer(c, c->ip - 4, 1, b);
+        qjv_refer(c, c->ip - 4, 1, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000bu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000bu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000bu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000003u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000004u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000004u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000du);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000du);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000du);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000009u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000009u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000009u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000009u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000cu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000cu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000cu);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000008u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000008u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x5400000cu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x5400000cu);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x5400000au);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x5400000au);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x5400000au);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000002u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x5400000au);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x5400000au);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0x3100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x7100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xb100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001fu);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf100001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
         c->ip = qjv_word(c->ip, 0x54000001u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e202000u);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e602000u);
     c->ip = qjv_word(c->ip, 0x54000001u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x14000000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Jump to the address in a register. Operands `s`. */
@@ -2996,8 +3079,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x94000000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Jump to the address in a register and link. Operands `s`. */
@@ -3487,192 +3571,208 @@ QJV_INLINE void qjv_movzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000u);
     c->ip = qjv_word(c->ip, 0x54000006u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x31000000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x2b000000u);
     c->ip = qjv_word(c->ip, 0x54000002u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x31000000u);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2b110000u);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000u);
     c->ip = qjv_word(c->ip, 0x54000006u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xb1000000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xab000000u);
     c->ip = qjv_word(c->ip, 0x54000002u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xb1000000u);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xab110000u);
         c->ip = qjv_word(c->ip, 0x54000002u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000u);
     c->ip = qjv_word(c->ip, 0x54000006u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x71000000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b000000u);
     c->ip = qjv_word(c->ip, 0x54000003u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x71000000u);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x6b110000u);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000u);
     c->ip = qjv_word(c->ip, 0x54000006u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf1000000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000u);
         c->ip = qjv_word(c->ip, 0x54000006u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb000000u);
     c->ip = qjv_word(c->ip, 0x54000003u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 24);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xf1000000u);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xeb110000u);
         c->ip = qjv_word(c->ip, 0x54000003u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4290,8 +4390,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);

@@ -109,7 +109,7 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
         break;
     case 2:
         value = distance - (4);
-        if (!qjv_fits_signed(value, 23, 2)) return 0;
+        if (!qjv_fits_signed(value, 23, 0)) return 0;
         word = (word & 0xffe00000u) | ((uint32_t)(value >> 2) & 0x1fffffu) << 0;
         break;
     default: return 0;
@@ -1476,22 +1476,24 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xc3600000u);
     c->ip = qjv_word(c->ip, 0x277b0000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x881b0000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xc3600000u);
     c->ip = qjv_word(c->ip, 0x277b0000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x8c1b0000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
@@ -2388,21 +2390,23 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xc3e00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Return a value, through the epilogue if there is one. Type `i`. Operands `s`. */
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2410,13 +2414,14 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2424,13 +2429,14 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2438,13 +2444,14 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2452,13 +2459,14 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2466,13 +2474,14 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2480,837 +2489,911 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(0).n) {
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
         c->ip = qjv_word(c->ip, 0xc3e00000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c09bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c09bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c03bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c0dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c0dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c07bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438009bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400009bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001dbbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438009bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400003bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400017bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438003bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4deu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x43800dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x40000dbbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400019bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x43800dbbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x400007bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400013bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x438007bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x5800b4feu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xf7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xf7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xd7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x400005bbu);
     c->ip = qjv_word(c->ip, 0xe7600000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 28);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x400015bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x401c05bbu);
         c->ip = qjv_word(c->ip, 0xe7600000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xc7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x5800b4beu);
     c->ip = qjv_word(c->ip, 0xc7c00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xc3e00000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Jump to the address in a register. Operands `s`. */
@@ -3323,8 +3406,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xd3400000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Jump to the address in a register and link. Operands `s`. */
@@ -3587,8 +3671,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);

@@ -197,7 +197,7 @@ QJV_OUTLINE void qjv_jump_table(qjv_asm *c, v_reg index, const v_label *labels, 
     for (size_t at = 0; at < count; at++) qjv_j(c, labels[at]);
 }
 
-QJV_OUTLINE void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
+static void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
 /* What is known of the parameters while a function begins. */
 typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
@@ -252,7 +252,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     c->f = f;
     c->ip = f->start + QJV_PROLOGUE;
     c->left = 64;
-    c->last_return = QJV_NO_RETURN;
+    c->last_return = c->forward = QJV_NO_RETURN;
     if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
         /* No room for anything: the error is reported by qjv_end, and the code goes to a place nobody calls. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
@@ -436,13 +436,11 @@ QJV_COLD void qjv_place_constants(qjv_asm *c) {
 /* Without a frame, returning is one instruction: it replaces the jump to the epilogue. */
 QJV_COLD void qjv_return_at(qjv_asm *c, uint32_t at) {
     uint8_t buffer[32 + QJV_SLACK];
-    qjv_asm there = {buffer, 32, c->f, QJV_NO_RETURN};
+    qjv_asm there = {buffer, 32, c->f, QJV_NO_RETURN, QJV_NO_RETURN};
     qjv_return(&there);
     while (there.ip - buffer < QJV_JUMP_BYTES) qjv_nop(&there);
     memcpy(c->f->start + at, buffer, QJV_JUMP_BYTES);
 }
-
-QJV_INLINE uint32_t qjv_label_of(qjv_fixup fixup) { return (uint32_t)(fixup >> 32) & QJV_EPILOGUE; }
 
 /* Resolves all references; 0 if one is not plainly to a label that is bound and in reach. */
 QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
@@ -456,7 +454,7 @@ QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
 }
 
 QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
-    qjv_asm at = {cursor, left, f, QJV_NO_RETURN};
+    qjv_asm at = {cursor, left, f, QJV_NO_RETURN, QJV_NO_RETURN};
     qjv_asm *c = &at;
     uint32_t ip = qjv_at(f, c->ip), epilogue, entry;
     int framed = (f->int_touched | f->float_touched) != 0 || f->calls || f->incoming || f->locals;
@@ -507,6 +505,7 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
 QJV_INLINE void *qjv_end(qjv_asm *c) {
     qjv_function *f = c->f;
     uint32_t ip = qjv_at(f, c->ip);
+    if (c->forward != QJV_NO_RETURN) qjv_wait(f, c->forward);
     /* The common small function: no frame, no constants, its last return at the end. Should a reference not be resolved
        here, the general path resolves all of them again. */
     if (__builtin_expect(!f->special && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&

@@ -80,7 +80,7 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     switch (kind) {
     case 0:
         value = distance - (4);
-        if (!qjv_fits_signed(value, 18, 2)) return 0;
+        if (!qjv_fits_signed(value, 18, 0)) return 0;
         word = (word & 0xffff0000u) | ((uint32_t)(value >> 2) & 0xffffu) << 0;
         break;
     default: return 0;
@@ -1983,8 +1983,9 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -1992,8 +1993,9 @@ QJV_INLINE void qjv_retv(qjv_asm *c) {
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
@@ -2001,8 +2003,9 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
@@ -2010,8 +2013,9 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
@@ -2019,8 +2023,9 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
@@ -2028,8 +2033,9 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00001025u);
 }
 
@@ -2037,8 +2043,9 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46000006u);
 }
 
@@ -2046,17 +2053,19 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46200006u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2064,20 +2073,21 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2085,9 +2095,10 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2095,16 +2106,17 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2112,9 +2124,10 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2122,20 +2135,21 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2143,9 +2157,10 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2153,16 +2168,17 @@ QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2170,9 +2186,10 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2180,16 +2197,17 @@ QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2197,27 +2215,30 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2225,15 +2246,16 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x18000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2241,9 +2263,10 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2251,19 +2274,21 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2271,15 +2296,16 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x18000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2287,9 +2313,10 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2297,19 +2324,21 @@ QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2317,37 +2346,41 @@ QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2355,15 +2388,16 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x1c000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2371,9 +2405,10 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2381,19 +2416,21 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2401,15 +2438,16 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x1c000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82au);
         c->ip = qjv_word_big(c->ip, 0x17200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2417,9 +2455,10 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2427,19 +2466,21 @@ QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0x3e00000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2447,37 +2488,41 @@ QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x0020c82bu);
     c->ip = qjv_word_big(c->ip, 0x17200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200034u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2485,20 +2530,21 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2506,9 +2552,10 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2516,16 +2563,17 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2533,9 +2581,10 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82au);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2543,20 +2592,21 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x28190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82au);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2564,9 +2614,10 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2574,16 +2625,17 @@ QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2591,9 +2643,10 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c82bu);
     c->ip = qjv_word_big(c->ip, 0x13200000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2601,16 +2654,17 @@ QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x2c190000u);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001c82bu);
         c->ip = qjv_word_big(c->ip, 0x13200000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2618,26 +2672,29 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46000036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | (t.n & 0xf800) | 0x46200036u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2645,14 +2702,15 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2660,8 +2718,9 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2669,14 +2728,15 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2684,8 +2744,9 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2693,14 +2754,15 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2708,8 +2770,9 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2717,14 +2780,15 @@ QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2732,8 +2796,9 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2741,14 +2806,15 @@ QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x10010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2756,26 +2822,29 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032u);
     c->ip = qjv_word_big(c->ip, 0x45010000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2783,14 +2852,15 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2798,8 +2868,9 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2807,14 +2878,15 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2822,8 +2894,9 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2831,14 +2904,15 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2846,8 +2920,9 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2855,14 +2930,15 @@ QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2870,8 +2946,9 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x14000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2879,14 +2956,15 @@ QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14000000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x14010000u);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
         c->ip = qjv_word_big(c->ip, 0x00000000u);
     }
 }
@@ -2894,26 +2972,29 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46000032u);
     c->ip = qjv_word_big(c->ip, 0x45000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | (t.n & 0x1f0000) | 0x46200032u);
     c->ip = qjv_word_big(c->ip, 0x45000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -2928,8 +3009,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x04110000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
@@ -3717,8 +3799,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);

@@ -109,12 +109,12 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
         break;
     case 2:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 21, 1)) return 0;
+        if (!qjv_fits_signed(value, 21, 0)) return 0;
         word = (word & 0x00000fffu) | ((uint32_t)(value >> 20) & 0x1u) << 31 | ((uint32_t)(value >> 12) & 0xffu) << 12 | ((uint32_t)(value >> 11) & 0x1u) << 20 | ((uint32_t)(value >> 1) & 0x3ffu) << 21;
         break;
     case 3:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 13, 1)) return 0;
+        if (!qjv_fits_signed(value, 13, 0)) return 0;
         word = (word & 0x01fff07fu) | ((uint32_t)(value >> 12) & 0x1u) << 31 | ((uint32_t)(value >> 11) & 0x1u) << 7 | ((uint32_t)(value >> 5) & 0x3fu) << 25 | ((uint32_t)(value >> 1) & 0xfu) << 8;
         break;
     default: return 0;
@@ -1115,20 +1115,22 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x00000f17u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2007u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x00000f17u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3007u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
@@ -2007,21 +2009,23 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x0000006fu);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Return a value, through the epilogue if there is one. Type `i`. Operands `s`. */
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2029,13 +2033,14 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2043,13 +2048,14 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2057,13 +2063,14 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2071,13 +2078,14 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000513u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2085,13 +2093,14 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x20000553u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2099,26 +2108,28 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.n == qjv_reg(10).n) {
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (s.n & 0xf8000) | 0x22000553u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2126,18 +2137,23 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2145,13 +2161,14 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2159,27 +2176,29 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2187,18 +2206,23 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2206,13 +2230,14 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2220,27 +2245,29 @@ QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2248,57 +2275,61 @@ QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2306,18 +2337,23 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2325,13 +2361,14 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2339,27 +2376,29 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2367,18 +2406,23 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2386,13 +2430,14 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2400,27 +2445,29 @@ QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2428,57 +2475,61 @@ QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2486,18 +2537,23 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2505,13 +2561,14 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2519,27 +2576,29 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00005463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2547,18 +2606,23 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00004063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x00005463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fc063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fd463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2566,13 +2630,14 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2580,27 +2645,29 @@ QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00006063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0x00007463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2608,57 +2675,61 @@ QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000fe063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000ff463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2001f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2666,18 +2737,23 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2685,13 +2761,14 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2699,27 +2776,29 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00004463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2727,18 +2806,23 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00005063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00004463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f05063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f04463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2746,13 +2830,14 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2760,27 +2845,29 @@ QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00007063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00006463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2788,57 +2875,61 @@ QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_near(c, b)) {
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f07063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f06463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa0000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | (t.n & 0xf8000) | 0xa2000f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2846,18 +2937,23 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2865,13 +2961,14 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2879,18 +2976,23 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2898,13 +3000,14 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2912,18 +3015,23 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2931,13 +3039,14 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2945,18 +3054,23 @@ QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2964,13 +3078,14 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -2978,18 +3093,23 @@ QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -2997,43 +3117,46 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f1063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f0463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -3041,18 +3164,23 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -3060,13 +3188,14 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -3074,18 +3203,23 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -3093,13 +3227,14 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -3107,18 +3242,23 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -3126,13 +3266,14 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -3140,18 +3281,23 @@ QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -3159,13 +3305,14 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 8);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
@@ -3173,18 +3320,23 @@ QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 40);
-    if (qjv_near(c, b) && i == 0) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && i == 0) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00001063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (i == 0) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x00000463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-        if (qjv_near(c, b)) {
+        if (qjv_near(c, at)) {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f01063u);
-            qjv_refer(c, c->ip - 4, 3, b);
+            qjv_refer(c, c->ip - 4, 3, b, at);
         } else {
             c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f00463u);
             c->ip = qjv_word(c->ip, 0x0000006fu);
-            qjv_refer(c, c->ip - 4, 2, b);
+            qjv_refer(c, c->ip - 4, 2, b, at);
         }
     }
 }
@@ -3192,38 +3344,41 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f0063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa0002f53u);
         c->ip = qjv_word(c->ip, 0x000f1463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
-    if (qjv_near(c, b)) {
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f0063u);
-        qjv_refer(c, c->ip - 4, 3, b);
+        qjv_refer(c, c->ip - 4, 3, b, at);
     } else {
         c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0xa2002f53u);
         c->ip = qjv_word(c->ip, 0x000f1463u);
         c->ip = qjv_word(c->ip, 0x0000006fu);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
     }
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x0000006fu);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Jump to the address in a register. Operands `s`. */
@@ -3236,8 +3391,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 4);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x000000efu);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
 }
 
 /* Jump to the address in a register and link. Operands `s`. */
@@ -3543,8 +3699,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);

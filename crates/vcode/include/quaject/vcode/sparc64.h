@@ -89,12 +89,12 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
         break;
     case 2:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 21, 2)) return 0;
+        if (!qjv_fits_signed(value, 21, 0)) return 0;
         word = (word & 0xfff80000u) | ((uint32_t)(value >> 2) & 0x7ffffu) << 0;
         break;
     case 3:
         value = distance - (0);
-        if (!qjv_fits_signed(value, 32, 2)) return 0;
+        if (!qjv_fits_signed(value, 32, 0)) return 0;
         word = (word & 0xc0000000u) | ((uint32_t)(value >> 2) & 0x3fffffffu) << 0;
         break;
     default: return 0;
@@ -1129,24 +1129,26 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x83414000u);
     c->ip = qjv_word_big(c->ip, 0x09000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x82004004u);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1006000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x83414000u);
     c->ip = qjv_word_big(c->ip, 0x09000000u);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_word_big(c->ip, 0x82004004u);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc1186000u);
-    qjv_refer(c, c->ip - 4, 1, b);
+    qjv_refer(c, c->ip - 4, 1, b, at);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
@@ -1975,8 +1977,9 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -1984,8 +1987,9 @@ QJV_INLINE void qjv_retv(qjv_asm *c) {
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x91382000u);
 }
 
@@ -1993,8 +1997,9 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x91302000u);
 }
 
@@ -2002,8 +2007,9 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
@@ -2011,8 +2017,9 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
@@ -2020,8 +2027,9 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x90100000u);
 }
 
@@ -2029,8 +2037,9 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0x81a00020u);
 }
 
@@ -2038,17 +2047,19 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0x81a00040u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x06480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2056,16 +2067,17 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x06480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x06480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2073,9 +2085,10 @@ QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2083,16 +2096,17 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2100,9 +2114,10 @@ QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x06680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2110,16 +2125,17 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x06680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x06680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2127,9 +2143,10 @@ QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2137,16 +2154,17 @@ QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2154,9 +2172,10 @@ QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x0a680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2164,16 +2183,17 @@ QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x0a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2181,27 +2201,30 @@ QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x09480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x09480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x04480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2209,16 +2232,17 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x04480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x04480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2226,9 +2250,10 @@ QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2236,16 +2261,17 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2253,9 +2279,10 @@ QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x04680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2263,16 +2290,17 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x04680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x04680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2280,9 +2308,10 @@ QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2290,16 +2319,17 @@ QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2307,9 +2337,10 @@ QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x08680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2317,16 +2348,17 @@ QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x08680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2334,27 +2366,30 @@ QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x1b480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x1b480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x14480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2362,16 +2397,17 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x14480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x14480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2379,9 +2415,10 @@ QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2389,16 +2426,17 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2406,9 +2444,10 @@ QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x14680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2416,16 +2455,17 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x14680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x14680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2433,9 +2473,10 @@ QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2443,16 +2484,17 @@ QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2460,9 +2502,10 @@ QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x18680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2470,16 +2513,17 @@ QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x18680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2487,27 +2531,30 @@ QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x0d480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x0d480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x16480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2515,16 +2562,17 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x16480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x16480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2532,9 +2580,10 @@ QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2542,16 +2591,17 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2559,9 +2609,10 @@ QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x16680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2569,16 +2620,17 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x16680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x16680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2586,9 +2638,10 @@ QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2596,16 +2649,17 @@ QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2613,9 +2667,10 @@ QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x1a680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2623,16 +2678,17 @@ QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x1a680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2640,27 +2696,30 @@ QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x17480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x17480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2668,16 +2727,17 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2685,9 +2745,10 @@ QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2695,16 +2756,17 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2712,9 +2774,10 @@ QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2722,16 +2785,17 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2739,9 +2803,10 @@ QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2749,16 +2814,17 @@ QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2766,9 +2832,10 @@ QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x02680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2776,16 +2843,17 @@ QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x02680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2793,27 +2861,30 @@ QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x13480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x13480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2821,16 +2892,17 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2838,9 +2910,10 @@ QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2848,16 +2921,17 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12480000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2865,9 +2939,10 @@ QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2875,16 +2950,17 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2892,9 +2968,10 @@ QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2902,16 +2979,17 @@ QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2919,9 +2997,10 @@ QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x80a00000u);
     c->ip = qjv_word_big(c->ip, 0x12680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2929,16 +3008,17 @@ QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 36);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00004u);
         c->ip = qjv_word_big(c->ip, 0x12680000u);
-        qjv_refer(c, c->ip - 4, 2, b);
+        qjv_refer(c, c->ip - 4, 2, b, at);
         c->ip = qjv_word_big(c->ip, 0x01000000u);
     }
 }
@@ -2946,26 +3026,29 @@ QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a20u);
     c->ip = qjv_word_big(c->ip, 0x03480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | (t.n & 0x1f) | 0x81a80a40u);
     c->ip = qjv_word_big(c->ip, 0x03480000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x10680000u);
-    qjv_refer(c, c->ip - 4, 2, b);
+    qjv_refer(c, c->ip - 4, 2, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -2980,8 +3063,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x40000000u);
-    qjv_refer(c, c->ip - 4, 3, b);
+    qjv_refer(c, c->ip - 4, 3, b, at);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
@@ -3143,8 +3227,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);

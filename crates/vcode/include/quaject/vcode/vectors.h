@@ -10,6 +10,10 @@
 
 #include "../vcode.h"
 
+/* As in quaject/vcode.h: inline, so that what is not called is dropped. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
+
 #ifndef QJV_WIDTHS
 #error "the machine compiled for has no vectors"
 #endif
@@ -78,5 +82,7 @@ QJV_INLINE uint8_t *qjv_vex_offset(uint8_t *ip, uint64_t constant, unsigned leng
 #define v_vector_bytes() qjv_vector_bytes(&v_self)
 #define v_getvector(reg) qjv_getvector(&v_self, reg)
 #define v_putvector(reg) qjv_putvector(&v_self, reg)
+
+#pragma GCC diagnostic pop
 
 #endif

@@ -1908,18 +1908,20 @@ QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
 QJV_INLINE void qjv_setf(qjv_asm *c, v_reg d, float value) {
     v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5100f40f3) | qjv_spread(d.r, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Load a constant. Type `d`. Operands `d, i`. */
 QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5100f40f2) | qjv_spread(d.r, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Convert an int. Type `u`. Operands `d, s`. */
@@ -2732,21 +2734,23 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 5);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Return a value, through the epilogue if there is one. Type `i`. Operands `s`. */
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2754,13 +2758,14 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2768,13 +2773,14 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2782,13 +2788,14 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2796,13 +2803,14 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(0).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2810,13 +2818,14 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -2824,963 +2833,1037 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     if (s.b == qjv_reg(0).b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0280f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8c0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 10);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(t.r | s.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bltd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 11);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(t.r | s.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8e0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x860f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if less or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_blef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 10);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(t.r | s.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if less or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bled(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 11);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(t.r | s.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8f0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 10);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(s.r | t.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgtd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 11);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(s.r | t.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x870f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d0f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if greater or equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bgef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 10);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(s.r | t.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if greater or equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bged(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 11);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(s.r | t.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x830f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if equal. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqf(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(s.r | t.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x68a0f), 6);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if equal. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_beqd(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 17);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(s.r | t.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x68a0f), 6);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x840f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88340) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88140) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b40) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | t.b), 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 19);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88348) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf88148) | (uint64_t)(s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48) | (uint64_t)(s.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bnef(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f40) | qjv_spread(s.r | t.b, 0, 3), 4);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8a0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`. */
 QJV_INLINE void qjv_bned(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 17);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02e0f4066) | qjv_spread(s.r | t.b, 1, 4), 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x8a0f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Jump to a label. Operands `b`. */
 QJV_INLINE void qjv_j(qjv_asm *c, v_label b) {
     qjv_space(c, 5);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Jump to the address in a register. Operands `s`. */
@@ -3793,8 +3876,9 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_links(c);
     qjv_space(c, 5);
+    uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xe8), 5);
-    qjv_refer(c, c->ip - 4, 0, b);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 /* Jump to the address in a register and link. Operands `s`. */
@@ -4608,19 +4692,20 @@ QJV_INLINE void qjv_movzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4628,30 +4713,31 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 22);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4659,19 +4745,20 @@ QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4679,30 +4766,31 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 22);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4710,19 +4798,20 @@ QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4730,30 +4819,31 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 22);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4761,19 +4851,20 @@ QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 12);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4781,30 +4872,31 @@ QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 22);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4812,21 +4904,22 @@ QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 15);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4834,32 +4927,33 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 25);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4867,21 +4961,22 @@ QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 15);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4889,32 +4984,33 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     qjv_space(c, 25);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b40) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4922,21 +5018,22 @@ QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 15);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4944,32 +5041,33 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 25);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -4977,21 +5075,22 @@ QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 15);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | t.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -4999,32 +5098,33 @@ QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     qjv_space(c, 25);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc02b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -5032,19 +5132,20 @@ QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 13);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | t.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -5052,25 +5153,26 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
     qjv_space(c, 23);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06940) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -5078,19 +5180,20 @@ QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_space(c, 13);
+    uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | t.b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     }
 }
 
@@ -5098,25 +5201,26 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = value;
     qjv_space(c, 23);
+    uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06948) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-        qjv_refer(c, c->ip - 4, 0, b);
+        qjv_refer(c, c->ip - 4, 0, b, at);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         if (d.b == s.b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else if (d.b == qjv_reg(11).b) {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | s.b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         } else {
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
             c->ip = qjv_bytes(c->ip, UINT64_C(0xc0af0f48) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
             c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
-            qjv_refer(c, c->ip - 4, 0, b);
+            qjv_refer(c, c->ip - 4, 0, b, at);
         }
     }
 }
@@ -5727,8 +5831,8 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
+static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
 
 QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);

@@ -671,23 +671,23 @@ QJV_OUTLINE void qjv_vbswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     }
 }
 
@@ -707,23 +707,23 @@ QJV_OUTLINE void qjv_vbswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     }
 }
 
@@ -743,23 +743,23 @@ QJV_OUTLINE void qjv_vbswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x500380f4066) | qjv_spread(d.r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
     }
 }
 
@@ -2371,7 +2371,7 @@ QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5f548051162) | qjv_vex(qjv_reg(15).r, qjv_reg(15).b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x1000100010001), UINT64_C(0x1000100010001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
     } else if (qjv_has(c, 9) && qjv_has(c, 7)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc05028051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
@@ -2380,7 +2380,7 @@ QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5f50501c4) | qjv_vex(qjv_reg(15).r, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x1000100010001), UINT64_C(0x1000100010001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
     } else if (qjv_has(c, 7)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc05008051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
@@ -2390,7 +2390,7 @@ QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5f50f4066) | qjv_spread(qjv_reg(15).r, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x1000100010001), UINT64_C(0x1000100010001));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0f4066) | qjv_spread(d.r | qjv_reg(15).b, 1, 4), 5);
     }
 }
@@ -2411,20 +2411,20 @@ QJV_OUTLINE void qjv_vpadaluc_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50448051262) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x101010101010101), UINT64_C(0x101010101010101));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5040502c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x101010101010101), UINT64_C(0x101010101010101));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd0501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x504380f4066) | qjv_spread(qjv_reg(15).r, 1, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x101010101010101), UINT64_C(0x101010101010101));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd0f4066) | qjv_spread(d.r | qjv_reg(15).b, 1, 4), 5);
     }
 }
@@ -2447,7 +2447,7 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db48851162) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffff0000ffff), UINT64_C(0xffff0000ffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x10d0720501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
@@ -2455,7 +2455,7 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0501c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffff0000ffff), UINT64_C(0xffff0000ffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
@@ -2465,7 +2465,7 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0f4066) | qjv_spread(qjv_reg(15).r, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffff0000ffff), UINT64_C(0xffff0000ffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0f4066) | qjv_spread(d.r | qjv_reg(15).b, 1, 4), 5);
     }
 }
@@ -2488,7 +2488,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db48851162) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffffffff), UINT64_C(0xffffffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
     } else if (qjv_has(c, 9)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x20d0738501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
@@ -2496,7 +2496,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0501c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffffffff), UINT64_C(0xffffffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
@@ -2506,7 +2506,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0f4066) | qjv_spread(qjv_reg(15).r, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffffffff), UINT64_C(0xffffffff));
-        qjv_refer(c, c->ip - 4, 0, data);
+        qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40f4066) | qjv_spread(d.r | qjv_reg(15).b, 1, 4), 5);
     }
 }

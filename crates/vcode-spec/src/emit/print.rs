@@ -1,0 +1,515 @@
+//! Prints what an emitter does, in Rust and in C, which differ only in spelling. Knows no machine.
+
+use std::fmt::Write as _;
+
+use super::{Body, Cond, Language, Node};
+use crate::expr::{BinaryOp, Expr};
+use crate::model::*;
+use crate::read::mask_of;
+
+/// Prints `body` as statements; `cursor` is the expression of the write cursor, `asm` that of the assembler around it.
+pub struct Print<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The operation, to know the files of its operands.
+    pub op: &'a PortableOp,
+    /// Its type.
+    pub ty: Type,
+    /// The language.
+    pub language: Language,
+    /// How the cursor is spelt.
+    pub cursor: &'a str,
+    /// How the assembler is spelt.
+    pub asm: &'a str,
+    /// How the portable row of this instruction is called, after a prefix.
+    pub arguments: String,
+}
+
+impl Print<'_> {
+    /// The statements of an emitter.
+    pub fn body(&self, body: &Body, indent: usize) -> String {
+        let mut out = String::new();
+        self.nodes(&body.nodes, indent, &mut out);
+        out
+    }
+
+    fn rust(&self) -> bool {
+        self.language == Language::Rust
+    }
+
+    fn nodes(&self, nodes: &[Node], indent: usize, out: &mut String) {
+        let pad = "    ".repeat(indent);
+        for node in nodes {
+            match node {
+                Node::Choice { cases, otherwise } => {
+                    for (index, (conds, nodes)) in cases.iter().enumerate() {
+                        let conds: Vec<String> = conds.iter().map(|cond| self.cond(cond)).collect();
+                        let cond = conds.join(" && ");
+                        let cond = if self.rust() { cond } else { format!("({cond})") };
+                        let lead = if index == 0 { pad.clone() } else { " else ".to_string() };
+                        let _ = writeln!(out, "{lead}if {cond} {{");
+                        self.nodes(nodes, indent + 1, out);
+                        let _ = write!(out, "{pad}}}");
+                    }
+                    if !otherwise.is_empty() {
+                        let _ = writeln!(out, " else {{");
+                        self.nodes(otherwise, indent + 1, out);
+                        let _ = write!(out, "{pad}}}");
+                    }
+                    out.push('\n');
+                }
+                Node::Emit { insn, args } => self.emit(&self.machine.insns[*insn], args, &pad, out),
+                Node::SetLong { register, value } => {
+                    let value = self.expr(value);
+                    let cursor = self.cursor;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{cursor} = set_long({cursor}, Reg::new({register}), {value});")
+                    } else {
+                        writeln!(out, "{pad}{cursor} = qjv_set_long({cursor}, qjv_reg({register}), {value});")
+                    };
+                }
+                Node::Portable => {
+                    let asm = self.asm;
+                    let arguments = &self.arguments;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.portable_{arguments};")
+                    } else {
+                        writeln!(out, "{pad}qjv_portable_{arguments};")
+                    };
+                }
+                Node::Lacks => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.fail(Error::Feature);")
+                    } else {
+                        writeln!(out, "{pad}qjv_fail({asm}, QJV_ERROR_FEATURE);")
+                    };
+                }
+                Node::Fail => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}{asm}.fail(Error::Immediate);")
+                    } else {
+                        writeln!(out, "{pad}qjv_fail({asm}, QJV_ERROR_IMMEDIATE);")
+                    };
+                }
+            }
+        }
+    }
+
+    fn cond(&self, cond: &Cond) -> String {
+        match cond {
+            Cond::Test(expr) => self.test(expr),
+            Cond::Fits { value, signed, bits, scale } => {
+                let name = if *signed { "fits_signed" } else { "fits_unsigned" };
+                let value = self.expr(value);
+                if self.rust() {
+                    format!("{name}({value}, {bits}, {scale})")
+                } else {
+                    format!("qjv_{name}({value}, {bits}, {scale})")
+                }
+            }
+        }
+    }
+
+    pub(crate) fn test(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Near => {
+                let asm = self.asm;
+                if self.rust() { format!("{asm}.near(at)") } else { format!("qjv_near({asm}, at)") }
+            }
+            Expr::Has(name) => {
+                let bit = self.machine.feature(name).expect("the reader checked the names of features");
+                let asm = self.asm;
+                if self.rust() { format!("{asm}.has({bit})") } else { format!("qjv_has({asm}, {bit})") }
+            }
+            Expr::Binary(BinaryOp::And, left, right) => format!("{} && {}", self.test(left), self.test(right)),
+            Expr::Binary(op @ (BinaryOp::Equal | BinaryOp::NotEqual), left, right) => {
+                let sign = if *op == BinaryOp::Equal { "==" } else { "!=" };
+                match (self.register_name(left), self.register_name(right)) {
+                    (Some(left), Some(right)) => {
+                        let part = if self.machine.code == Code::Bytes { "b" } else { "n" };
+                        format!("{left}.{part} {sign} {right}.{part}")
+                    }
+                    _ => format!("{} {sign} {}", self.operand(left), self.operand(right)),
+                }
+            }
+            Expr::Binary(BinaryOp::GreaterOrEqual, left, right) => {
+                format!("{} >= {}", self.operand(left), self.operand(right))
+            }
+            Expr::Binary(
+                BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Xor | BinaryOp::ShiftRight | BinaryOp::ShiftLeft,
+                _,
+                _,
+            )
+            | Expr::Number(_)
+            | Expr::Name(_)
+            | Expr::Negate(_)
+            | Expr::Complement(_) => format!("{} != 0", self.expr(expr)),
+        }
+    }
+
+    /// The spelling of a register in a comparison; `None` if the expression is a number.
+    fn register_name(&self, expr: &Expr) -> Option<String> {
+        let Expr::Name(name) = expr else { return None };
+        if matches!(name.as_str(), "d" | "s" | "t") {
+            return Some(name.clone());
+        }
+        let (number, class) = self.machine.register(name)?;
+        Some(self.fixed(number, class))
+    }
+
+    pub(crate) fn fixed(&self, number: u32, class: Class) -> String {
+        match (self.language, class) {
+            (Language::Rust, Class::Int) => format!("Reg::new({number})"),
+            (Language::Rust, Class::Float) => format!("Float::new({number})"),
+            (Language::Rust, Class::Vector) => format!("Vector::new({number})"),
+            (Language::C, Class::Int | Class::Float | Class::Vector) => format!("qjv_reg({number})"),
+        }
+    }
+
+    /// A 64-bit number.
+    pub(crate) fn expr(&self, expr: &Expr) -> String {
+        if let Some(number) = expr.constant() {
+            return if number == i64::MIN {
+                if self.rust() { "i64::MIN".into() } else { "INT64_MIN".into() }
+            } else if self.rust() || (-0x7fff_ffff..=0x7fff_ffff).contains(&number) {
+                number.to_string()
+            } else {
+                format!("INT64_C({number})")
+            };
+        }
+        match expr {
+            Expr::Number(_) => unreachable!("numbers are constant"),
+            Expr::Name(name) => name.clone(),
+            Expr::Near | Expr::Has(_) => unreachable!("`near` and `has` are only used as tests"),
+            Expr::Negate(inner) => match self.language {
+                Language::Rust => format!("{}.wrapping_neg()", self.operand(inner)),
+                Language::C => format!("(int64_t)(0 - (uint64_t){})", self.operand(inner)),
+            },
+            Expr::Complement(inner) => match self.language {
+                Language::Rust => format!("!{}", self.operand(inner)),
+                Language::C => format!("~{}", self.operand(inner)),
+            },
+            Expr::Binary(op, left, right) => {
+                let (left, right) = (self.operand(left), self.operand(right));
+                match (op, self.language) {
+                    (BinaryOp::Add, Language::Rust) => format!("{left}.wrapping_add({right})"),
+                    (BinaryOp::Subtract, Language::Rust) => format!("{left}.wrapping_sub({right})"),
+                    (BinaryOp::Add, Language::C) => format!("(int64_t)((uint64_t){left} + (uint64_t){right})"),
+                    (BinaryOp::Subtract, Language::C) => format!("(int64_t)((uint64_t){left} - (uint64_t){right})"),
+                    (BinaryOp::ShiftLeft, Language::C) => format!("(int64_t)((uint64_t){left} << {right})"),
+                    (BinaryOp::ShiftLeft, Language::Rust) => format!("{left} << {right}"),
+                    (BinaryOp::And, _) => format!("{left} & {right}"),
+                    (BinaryOp::Xor, _) => format!("{left} ^ {right}"),
+                    (BinaryOp::ShiftRight, _) => format!("{left} >> {right}"),
+                    (BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::GreaterOrEqual, _) => {
+                        unreachable!("comparisons are only used as tests")
+                    }
+                }
+            }
+        }
+    }
+
+    fn operand(&self, expr: &Expr) -> String {
+        let text = self.expr(expr);
+        if self.rust() && expr.constant().is_some_and(|number| number != i64::MIN) {
+            return format!("{text}_i64");
+        }
+        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if plain { text } else { format!("({text})") }
+    }
+
+    fn emit(&self, insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        match &insn.encoding {
+            Encoding::Word(bits) => self.emit_word(*bits, insn, args, pad, out),
+            Encoding::Bytes(tokens) => self.emit_bytes(tokens, insn, args, pad, out),
+        }
+        for (operand, arg) in insn.operands.iter().zip(args) {
+            match (arg, operand.kind) {
+                (Arg::Label, Kind::Relative { .. }) => self.refer(operand, pad, ("b", "at"), out),
+                (Arg::Data(high, low), Kind::Relative { .. }) => {
+                    let asm = self.asm;
+                    let _ = if self.rust() {
+                        writeln!(out, "{pad}let data = {asm}.vector_constant(0x{high:x}, 0x{low:x});")
+                    } else {
+                        writeln!(
+                            out,
+                            "{pad}v_label data = qjv_vector_constant({asm}, UINT64_C(0x{high:x}), UINT64_C(0x{low:x}));"
+                        )
+                    };
+                    let target = if self.rust() { "c.target(data)" } else { "qjv_label_at(c, data)" };
+                    self.refer(operand, pad, ("data", target), out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes a reference to a label, spelt like this, that is at `target`.
+    fn refer(&self, operand: &Operand, pad: &str, (label, target): (&str, &str), out: &mut String) {
+        let kinds = self.machine.relative_kinds();
+        let kind = kinds
+            .iter()
+            .position(|(kind, pieces)| *kind == operand.kind && *pieces == operand.pieces)
+            .expect("relative_kinds lists every label field");
+        // The site is the word, or the four-byte distance itself, which is always last.
+        let back = 4;
+        let (cursor, asm) = (self.cursor, self.asm);
+        let _ = if self.rust() {
+            writeln!(out, "{pad}{asm}.refer({cursor}.back({back}), {kind}, {label}, {target});")
+        } else {
+            writeln!(out, "{pad}qjv_refer({asm}, {cursor} - {back}, {kind}, {label}, {target});")
+        };
+    }
+
+    fn emit_word(&self, bits: u32, insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        let mut word = bits;
+        let mut registers = Vec::new();
+        let mut terms = Vec::new();
+        for (operand, arg) in insn.operands.iter().zip(args) {
+            match arg {
+                Arg::Register(RegArg::Fixed(number)) => {
+                    word |= operand.pieces.iter().fold(0, |word, (_, low)| word | number << low);
+                }
+                Arg::Register(RegArg::Operand(letter)) => {
+                    let mask = mask_of(&operand.pieces);
+                    registers.push((*letter, format!("({letter}.n & 0x{mask:x})")));
+                }
+                Arg::Value(value) => {
+                    let value = match operand.kind {
+                        Kind::Relative { origin, .. } => {
+                            Expr::Number(value.constant().expect("literal distances are numbers") - i64::from(origin))
+                        }
+                        Kind::Down { .. } => Expr::Negate(Box::new(value.clone())),
+                        Kind::Register(_) | Kind::Signed { .. } | Kind::Unsigned { .. } => value.clone(),
+                    };
+                    self.immediate(&value, operand, &mut word, &mut terms);
+                }
+                Arg::Label | Arg::Data(..) => {}
+            }
+        }
+        // Destination and first operand are often the same register: side by side, their masks become one.
+        registers.sort();
+        terms.splice(0..0, registers.into_iter().map(|(_, text)| text));
+        terms.push(if self.rust() { format!("0x{word:08x}") } else { format!("0x{word:08x}u") });
+        let cursor = self.cursor;
+        let terms = terms.join(" | ");
+        let little = matches!(self.machine.code, Code::Word { little: true });
+        let _ = match (self.language, little) {
+            (Language::Rust, true) => writeln!(out, "{pad}{cursor}.word({terms});"),
+            (Language::Rust, false) => writeln!(out, "{pad}{cursor}.word_big({terms});"),
+            (Language::C, true) => writeln!(out, "{pad}{cursor} = qjv_word({cursor}, {terms});"),
+            (Language::C, false) => writeln!(out, "{pad}{cursor} = qjv_word_big({cursor}, {terms});"),
+        };
+    }
+
+    fn immediate(&self, value: &Expr, operand: &Operand, word: &mut u32, terms: &mut Vec<String>) {
+        let scale = match operand.kind {
+            Kind::Signed { scale, .. } | Kind::Unsigned { scale, .. } | Kind::Relative { scale, .. } => scale,
+            Kind::Register(_) | Kind::Down { .. } => 0,
+        };
+        let mut remaining: u32 = operand.pieces.iter().map(|(high, low)| high - low + 1).sum();
+        for (high, low) in &operand.pieces {
+            let width = high - low + 1;
+            remaining -= width;
+            let mask = ((1_u64 << width) - 1) as u32;
+            let shift = scale + remaining;
+            if let Some(number) = value.constant() {
+                *word |= (((number >> shift) as u32) & mask) << low;
+                continue;
+            }
+            let text = self.operand(value);
+            let shifted = if shift == 0 { text } else { format!("({text} >> {shift})") };
+            let cast = match self.language {
+                Language::Rust => format!("({shifted} as u32 & 0x{mask:x})"),
+                Language::C => format!("((uint32_t){shifted} & 0x{mask:x}u)"),
+            };
+            terms.push(if *low == 0 { cast } else { format!("({cast} << {low})") });
+        }
+    }
+
+    fn emit_bytes(&self, tokens: &[Token], insn: &Insn, args: &[Arg], pad: &str, out: &mut String) {
+        let class = |operand: usize| match insn.operands[operand].kind {
+            Kind::Register(set) => self.machine.sets[set].class,
+            Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } | Kind::Relative { .. } => Class::Int,
+        };
+        let register = |operand: usize, part: char| match &args[operand] {
+            Arg::Register(RegArg::Operand(letter)) => format!("{letter}.{part}"),
+            Arg::Register(RegArg::Fixed(number)) => format!("{}.{part}", self.fixed(*number, class(operand))),
+            Arg::Value(_) | Arg::Label | Arg::Data(..) => {
+                unreachable!("read() checked that this operand is a register")
+            }
+        };
+        let cursor = self.cursor;
+        let hex = |value: u64| if self.rust() { format!("0x{value:x}") } else { format!("UINT64_C(0x{value:x})") };
+        let mut constant = 0_u64;
+        let mut length = 0_u32;
+        let mut rex = 0_u32;
+        let mut prefix = None;
+        let mut terms: Vec<String> = Vec::new();
+        let spread = |bits: String, rex: u32, modrm: u32| match (self.language, rex, modrm) {
+            (Language::Rust, 0, 2) => format!("u64::from({bits})"),
+            (Language::Rust, _, _) => format!("spread({bits}, {rex}, {modrm})"),
+            (Language::C, 0, 2) => format!("(uint64_t)({bits})"),
+            (Language::C, _, _) => format!("qjv_spread({bits}, {rex}, {modrm})"),
+        };
+        let flush = |terms: &mut Vec<String>, constant: &mut u64, length: &mut u32, out: &mut String| {
+            if *length == 0 {
+                return;
+            }
+            terms.insert(0, hex(*constant));
+            let value = terms.join(" | ");
+            let _ = match self.language {
+                Language::Rust => writeln!(out, "{pad}{cursor}.bytes({value}, {length});"),
+                Language::C => writeln!(out, "{pad}{cursor} = qjv_bytes({cursor}, {value}, {length});"),
+            };
+            terms.clear();
+            *constant = 0;
+            *length = 0;
+        };
+        for token in tokens {
+            match *token {
+                Token::Byte(byte) => {
+                    constant |= u64::from(byte) << (8 * length);
+                    length += 1;
+                }
+                Token::Vex { bytes, prefix: own } => {
+                    prefix = Some(own);
+                    constant |= u64::from(u32::from_le_bytes(bytes));
+                    length += if own == Prefix::Vex { 3 } else { 4 };
+                }
+                Token::Rex { wide } => {
+                    rex = length;
+                    constant |= (if wide { 0x48 } else { 0x40 }) << (8 * length);
+                    length += 1;
+                }
+                Token::Plus { opcode, register: operand } => {
+                    constant |= u64::from(opcode) << (8 * length);
+                    terms.push(spread(register(operand, 'b'), rex, length));
+                    length += 1;
+                }
+                Token::ModRm { reg, second, rm } => {
+                    let second = second.map_or("0".into(), |operand| register(operand, 'b'));
+                    // Where the registers go: into a REX prefix, or inverted into one of the newer.
+                    let spread = |bits: String, modrm: u32| match (prefix, self.rust()) {
+                        (None, _) => spread(bits, rex, modrm),
+                        (Some(_), true) => format!("vex({bits}, {second}, {modrm})"),
+                        (Some(_), false) => format!("qjv_vex({bits}, {second}, {modrm})"),
+                    };
+                    let reg_text = match reg {
+                        RegField::Digit(digit) => {
+                            constant |= u64::from(digit) << (8 * length + 3);
+                            None
+                        }
+                        RegField::Operand(operand) => Some(register(operand, 'r')),
+                    };
+                    match rm {
+                        Rm::Register(operand) => {
+                            constant |= 0xc0 << (8 * length);
+                            let b = register(operand, 'b');
+                            let bits = reg_text.map_or(b.clone(), |r| format!("{r} | {b}"));
+                            terms.push(spread(bits, length));
+                            length += 1;
+                        }
+                        Rm::Digit(digit) => {
+                            constant |= u64::from(0xc0 | digit) << (8 * length);
+                            terms.push(spread(reg_text.unwrap_or_else(|| "0".into()), length));
+                            length += 1;
+                        }
+                        Rm::Label(label) => {
+                            constant |= 0x05 << (8 * length);
+                            if let Some(r) = reg_text {
+                                terms.push(spread(r, length));
+                            }
+                            length += 1;
+                            flush(&mut terms, &mut constant, &mut length, out);
+                            if let Arg::Value(value) = &args[label] {
+                                let distance = value.constant().expect("literal distances are numbers");
+                                constant = u64::from(distance as u32);
+                            }
+                            length = 4;
+                            flush(&mut terms, &mut constant, &mut length, out);
+                        }
+                        Rm::Offset(base, offset) => {
+                            let reg = reg_text.unwrap_or_else(|| "0".into());
+                            let stack = RegArg::Fixed(self.machine.special.stack);
+                            let base_is_stack = matches!(&args[base], Arg::Register(own) if *own == stack);
+                            let base = register(base, 'b');
+                            let Arg::Value(offset) = &args[offset] else {
+                                unreachable!("offsets are numbers");
+                            };
+                            let (constant_text, offset) = (hex(constant), self.expr(offset));
+                            if let Some(prefix) = prefix {
+                                let scale = if prefix == Prefix::Vex { 0 } else { 6 };
+                                let list =
+                                    format!("{constant_text}, {length}, {reg} | {base}, {second}, {offset}, {scale}");
+                                let _ = match self.language {
+                                    Language::Rust => writeln!(out, "{pad}{cursor}.vex_offset({list});"),
+                                    Language::C => writeln!(out, "{pad}{cursor} = qjv_vex_offset({cursor}, {list});"),
+                                };
+                                (constant, length) = (0, 0);
+                                continue;
+                            }
+                            let method = if base_is_stack { "stack_offset" } else { "offset" };
+                            let _ = match self.language {
+                                Language::Rust => writeln!(
+                                    out,
+                                    "{pad}{cursor}.{method}({constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                ),
+                                Language::C => writeln!(
+                                    out,
+                                    "{pad}{cursor} = qjv_{method}({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {offset});"
+                                ),
+                            };
+                            (constant, length) = (0, 0);
+                        }
+                        Rm::Index { base, index, scale } => {
+                            let reg = reg_text.unwrap_or_else(|| "0".into());
+                            let base = register(base, 'b');
+                            let index = register(index, 'r');
+                            let constant_text = hex(constant);
+                            let _ = match self.language {
+                                Language::Rust => writeln!(
+                                    out,
+                                    "{pad}{cursor}.index({constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
+                                ),
+                                Language::C => writeln!(
+                                    out,
+                                    "{pad}{cursor} = qjv_index({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
+                                ),
+                            };
+                            (constant, length) = (0, 0);
+                        }
+                    }
+                }
+                Token::Immediate { bytes, operand } => {
+                    if length + bytes > 8 {
+                        flush(&mut terms, &mut constant, &mut length, out);
+                    }
+                    let mask = if bytes == 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 };
+                    match &args[operand] {
+                        Arg::Label | Arg::Data(..) | Arg::Register(_) => {}
+                        Arg::Value(value) => match value.constant() {
+                            // A literal distance counts from the end of the instruction, as assemblers print it.
+                            Some(number) => constant |= (number as u64 & mask) << (8 * length),
+                            None => {
+                                let value = self.operand(value);
+                                let value = match (self.language, bytes) {
+                                    (Language::Rust, 8) => format!("{value} as u64"),
+                                    (Language::Rust, _) => format!("({value} as u64 & 0x{mask:x})"),
+                                    (Language::C, 8) => format!("(uint64_t){value}"),
+                                    (Language::C, _) => format!("((uint64_t){value} & {})", hex(mask)),
+                                };
+                                let shift = 8 * length;
+                                terms.push(if shift == 0 { value } else { format!("({value} << {shift})") });
+                            }
+                        },
+                    }
+                    length += bytes;
+                }
+            }
+        }
+        flush(&mut terms, &mut constant, &mut length, out);
+    }
+}

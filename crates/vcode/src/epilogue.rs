@@ -1,0 +1,354 @@
+//! The end of a function: prologue and epilogue, references that are still open, constants. What a frame looks like is
+//! drawn in `frame.rs`.
+
+use core::marker::PhantomData;
+
+use crate::abi::Scratch;
+use crate::asm::{Asm, Code, Fixup, Function, Label};
+use crate::cursor::{Cursor, SLACK};
+use crate::error::Error;
+use crate::machine::{Machine, Register};
+
+/// Room for the longest prologue or epilogue of any machine while it is put together.
+const PROLOGUE_BUFFER: usize = 1024;
+
+impl<M: Machine> Asm<'_, M> {
+    /// Ends the function: writes prologue and epilogue, resolves labels, places constants.
+    ///
+    /// # Errors
+    /// The first error since [`Asm::begin`].
+    #[inline(always)]
+    pub fn end(mut self) -> Result<Code, Error> {
+        self.settle();
+        // The common small function: no frame, no constants, one return, which is last.
+        let ip = self.at(self.cursor.ip);
+        let f = &mut *self.f;
+        let ends_in_jump = self.last_return != Fixup::NONE && self.last_return.site() + 4 == ip && f.last_bound != ip;
+        if ends_in_jump && !f.special && f.int.touched | f.float.touched == 0 {
+            // Should a reference not be resolved here, the general path resolves all of them again.
+            if self.f.resolve_plain::<M>() {
+                self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
+                M::return_(&mut self);
+                let entry = M::PROLOGUE as u32;
+                let length = self.at(self.cursor.ip).wrapping_sub(entry) as usize;
+                let entry_address = self.f.execute.wrapping_add(entry as usize);
+                synchronise(entry_address, length);
+                return Ok(Code { entry: entry_address, offset: entry as usize, length, instructions: length });
+            }
+        }
+        if self.last_return != Fixup::NONE {
+            self.f.wait(self.last_return);
+        }
+        Self::end_in_general(self.f, self.cursor, self.left)
+    }
+
+    /// Whether the function needs a prologue and an epilogue.
+    fn is_framed(&self) -> bool {
+        let f = &*self.f;
+        f.int.touched | f.float.touched != 0
+            || f.calls
+            || f.incoming
+            || f.locals != 0
+            || f.convention.scratch == Scratch::Preserved
+    }
+
+    /// Whether the last instruction is a jump to the epilogue, and nothing else comes to what follows it.
+    #[inline(always)]
+    fn ends_in_jump(&self, ip: u32) -> bool {
+        let f = &*self.f;
+        f.last_bound != ip
+            && f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 4 == ip)
+    }
+
+    #[inline(never)]
+    fn end_in_general(f: &mut Function, cursor: Cursor, left: usize) -> Result<Code, Error> {
+        let mut asm = Asm::<M> {
+            cursor,
+            left,
+            start: f.start,
+            small: false,
+            last_return: Fixup::NONE,
+            forward: Fixup::NONE,
+            f,
+            machine: PhantomData,
+        };
+        asm.finish()
+    }
+
+    fn finish(&mut self) -> Result<Code, Error> {
+        let framed = self.is_framed();
+        let ip = self.f.at(self.cursor.ip);
+        // A jump to the epilogue right before the epilogue is no jump.
+        if self.ends_in_jump(ip) {
+            self.f.fixups.pop();
+            self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
+        }
+        let f = &mut *self.f;
+        // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
+        let ends_in_return = M::DELAY_SLOTS
+            && f.last_bound != ip
+            && f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 8 == ip);
+        let epilogue = f.at(self.cursor.ip);
+        let entry = if framed {
+            self.frame()
+        } else {
+            if !ends_in_return {
+                M::return_(self);
+                if M::DELAY_SLOTS {
+                    M::nop(self);
+                }
+            }
+            self.tail_epilogue(0);
+            M::PROLOGUE as u32
+        };
+        let end = self.f.at(self.cursor.ip);
+        if self.f.constants.len() | self.f.fixups.len() != 0 {
+            self.resolve(framed, epilogue);
+        }
+        let f = &mut *self.f;
+        if let Some(error) = f.error {
+            return Err(error);
+        }
+        let length = f.at(self.cursor.ip).wrapping_sub(entry);
+        let entry_address = f.execute.wrapping_add(entry as usize);
+        synchronise(entry_address, length as usize);
+        Ok(Code {
+            entry: entry_address,
+            offset: entry as usize,
+            length: length as usize,
+            instructions: (end - entry) as usize,
+        })
+    }
+
+    /// Places the constants, and writes into every waiting instruction where its label is.
+    #[inline(never)]
+    fn resolve(&mut self, framed: bool, epilogue: u32) {
+        if self.f.constants.len() != 0 {
+            self.place_constants();
+        }
+        for index in 0..self.f.fixups.len() {
+            let Some(fixup) = self.f.fixups.get(index) else { break };
+            if fixup.label() == Label::EPILOGUE {
+                if framed {
+                    self.f.patch::<M>(fixup.site(), fixup.kind(), epilogue);
+                } else {
+                    self.return_at(fixup.site() as usize - M::SITE_BACK);
+                }
+                continue;
+            }
+            if let (Label::TAIL, Some(tail)) = (fixup.label(), self.f.tail) {
+                self.f.patch::<M>(fixup.site(), fixup.kind(), tail);
+                continue;
+            }
+            match self.f.labels.get(fixup.label().0) {
+                Some(u32::MAX) | None => self.f.fail(Error::UnboundLabel),
+                Some(target) => self.f.patch::<M>(fixup.site(), fixup.kind(), target),
+            }
+        }
+    }
+
+    /// Without a frame, returning is one instruction: it replaces the jump to the epilogue.
+    #[cold]
+    #[inline(never)]
+    fn return_at(&mut self, at: usize) {
+        let mut buffer = [0_u8; 32 + SLACK];
+        let (cursor, left) = (self.cursor, self.left);
+        self.cursor.ip = buffer.as_mut_ptr();
+        self.left = 32;
+        M::return_(self);
+        while self.cursor.ip.addr() - buffer.as_ptr().addr() < M::JUMP_BYTES {
+            M::nop(self);
+        }
+        (self.cursor, self.left) = (cursor, left);
+        // SAFETY: a jump of that length was stored there.
+        unsafe {
+            core::ptr::copy_nonoverlapping(buffer.as_ptr(), self.f.start.add(at), M::JUMP_BYTES);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn place_constants(&mut self) {
+        for index in 0..self.f.constants.len() {
+            let Some(constant) = self.f.constants.get(index) else { break };
+            self.space(2 * constant.size as usize);
+            while !(self.f.execute + self.f.at(self.cursor.ip) as usize).is_multiple_of(constant.size as usize) {
+                self.cursor.bytes(0, 1);
+            }
+            let at = self.f.at(self.cursor.ip);
+            if let Some(target) = self.f.labels.get_mut(constant.label) {
+                *target = at;
+            }
+            // Machines that have vectors store the least significant byte first.
+            if constant.size > 8 {
+                for half in 0..constant.size / 8 {
+                    self.cursor.bytes(if half % 2 == 0 { constant.bits } else { constant.high }, 8);
+                }
+                continue;
+            }
+            let little = M::LITTLE_ENDIAN;
+            let bits = match (constant.size, little) {
+                (8, true) | (4, true) => constant.bits.to_le(),
+                (8, false) => constant.bits.to_be(),
+                (_, _) => u64::from((constant.bits as u32).swap_bytes()).to_le(),
+            };
+            self.cursor.bytes(bits.to_le(), constant.size as usize);
+        }
+    }
+
+    /// Writes the epilogue here and the prologue in front of the body; returns where the function starts.
+    #[cold]
+    #[inline(never)]
+    fn frame(&mut self) -> u32 {
+        let convention = self.f.convention;
+        let mut used = 0_u32;
+        let mut slots = SlotWalk { next: 0, used: &mut used };
+        slots.take(self.f.calls && M::LINK.is_some());
+        for &number in convention.int.saved {
+            slots.take(self.f.int.touched & convention.int.bit(number) != 0);
+        }
+        for &number in convention.float.saved {
+            slots.take(self.f.float.touched & convention.float.bit(number) != 0);
+        }
+        let interrupt = convention.scratch == Scratch::Preserved;
+        let own = if self.f.locals != 0 || interrupt { self.save_area() + self.f.locals } else { 8 * used };
+        let bare = M::BOTTOM + own;
+        let framed = own != 0 || self.f.calls;
+        let size = if framed { (bare + M::MISALIGNED).next_multiple_of(16) - M::MISALIGNED } else { 0 };
+
+        self.each_saved(Asm::restore_slot);
+        if size != 0 {
+            M::leave(self, i64::from(size));
+        }
+        M::return_(self);
+        if M::DELAY_SLOTS {
+            M::nop(self);
+        }
+        self.tail_epilogue(size);
+
+        // The prologue is put together elsewhere, to learn its length.
+        let mut buffer = [0_u8; PROLOGUE_BUFFER];
+        let (cursor, left) = (self.cursor, self.left);
+        self.cursor.ip = buffer.as_mut_ptr();
+        self.left = PROLOGUE_BUFFER - SLACK;
+        if self.f.incoming {
+            M::frame_address(self, M::SCRATCH, 0);
+        }
+        if size != 0 {
+            M::enter(self, i64::from(size));
+        }
+        self.each_saved(Asm::save_slot);
+        let length = self.cursor.ip as usize - buffer.as_ptr() as usize;
+        (self.cursor, self.left) = (cursor, left);
+        if length > M::PROLOGUE {
+            self.f.fail(Error::Frame);
+            return 0;
+        }
+        let body = M::PROLOGUE;
+        // SAFETY: the region starts `M::PROLOGUE` bytes before the body, and `length` is at most that.
+        unsafe {
+            let entry = self.f.start.add(body - length);
+            core::ptr::copy_nonoverlapping(buffer.as_ptr(), entry, length);
+        }
+        (body - length) as u32
+    }
+
+    /// The epilogue of tail calls, whose target is in the second scratch register, which no epilogue uses. It arrives in
+    /// the first, as the target of every call: there functions of MIPS and Alpha look for their own address.
+    fn tail_epilogue(&mut self, size: u32) {
+        if self.f.tail.is_none() {
+            return;
+        }
+        self.f.tail = Some(self.f.at(self.cursor.ip));
+        if size != 0 {
+            self.each_saved(Asm::restore_slot);
+            M::leave(self, i64::from(size));
+        }
+        if M::SCRATCH != M::SECOND_SCRATCH {
+            M::copy(self, M::SCRATCH, M::SECOND_SCRATCH);
+        }
+        M::jump_register(self, M::SCRATCH);
+    }
+
+    /// Visits every register that the frame preserves, with its slot.
+    fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
+        let convention = self.f.convention;
+        let mut at = (M::BIAS + M::BOTTOM) as i32;
+        if let Some(link) = M::LINK
+            && self.f.calls
+        {
+            visit(self, Saved::Int(link), at);
+        }
+        at += 8;
+        for &number in convention.int.saved {
+            if self.f.int.touched & convention.int.bit(number) != 0 {
+                visit(self, Saved::Int(M::Reg::from_number(number)), at);
+            }
+            at += 8;
+        }
+        for &number in convention.float.saved {
+            if self.f.float.touched & convention.float.bit(number) != 0 {
+                visit(self, Saved::Float(M::Float::from_number(number)), at);
+            }
+            at += 8;
+        }
+        if convention.scratch == Scratch::Preserved {
+            visit(self, Saved::Int(M::SCRATCH), at);
+            visit(self, Saved::Int(M::SECOND_SCRATCH), at + 8);
+            visit(self, Saved::Float(M::FLOAT_SCRATCH), at + 16);
+        }
+    }
+
+    fn save_slot(&mut self, saved: Saved<M>, at: i32) {
+        match saved {
+            Saved::Int(register) => M::save(self, register, at),
+            Saved::Float(register) => M::save_float(self, register, at),
+        }
+    }
+
+    fn restore_slot(&mut self, saved: Saved<M>, at: i32) {
+        match saved {
+            Saved::Int(register) => M::restore(self, register, at),
+            Saved::Float(register) => M::restore_float(self, register, at),
+        }
+    }
+}
+
+/// A register with a slot in the save area.
+#[derive(Debug, Clone, Copy)]
+enum Saved<M: Machine> {
+    Int(M::Reg),
+    Float(M::Float),
+}
+
+/// Counts slots up to the last one used.
+struct SlotWalk<'a> {
+    next: u32,
+    used: &'a mut u32,
+}
+
+impl SlotWalk<'_> {
+    fn take(&mut self, wanted: bool) {
+        self.next += 1;
+        if wanted {
+            *self.used = self.next;
+        }
+    }
+}
+
+/// Makes the instruction fetch see what was written.
+#[inline(always)]
+pub(crate) fn synchronise(address: usize, length: usize) {
+    // x86-64 keeps its instruction cache coherent with stores, whatever address they went through.
+    #[cfg(target_arch = "x86_64")]
+    let _ = (address, length);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        // SAFETY: the declaration of the compiler's run-time library.
+        unsafe extern "C" {
+            fn __clear_cache(start: *mut core::ffi::c_void, end: *mut core::ffi::c_void);
+        }
+        // SAFETY: the compiler's run-time library provides this function; it reads no memory of ours.
+        unsafe { __clear_cache(address as *mut _, (address + length) as *mut _) };
+    }
+}
