@@ -9,8 +9,9 @@ use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
 
-/// Room for the longest prologue or epilogue of any machine while it is put together.
-const PROLOGUE_BUFFER: usize = 1024;
+/// Room for the longest prologue of any machine while it is put together: every register that is saved asks for the
+/// longest form of a store, which on RISC-V is forty bytes.
+const PROLOGUE_BUFFER: usize = 2048;
 
 impl<M: Machine> Asm<'_, M> {
     /// Ends the function: writes prologue and epilogue, resolves labels, places constants.

@@ -156,9 +156,11 @@ const M_REGISTERS: i64 = 12;
 
 /// A type of C, as the generator of signatures sees it.
 #[derive(Debug, Clone, Copy)]
-struct CType {
-    ty: Type,
-    name: &'static str,
+pub struct CType {
+    /// The type in a signature.
+    pub ty: Type,
+    /// Its name in C.
+    pub name: &'static str,
 }
 
 const TYPES: [CType; 7] = [
@@ -202,7 +204,13 @@ impl Example {
         if long_bits == 32 { i64::from(sum as i32) } else { sum }
     }
 
-    fn parameters(&self) -> String {
+    /// The types of the arguments, as C sees them.
+    pub fn parameters_in_c(&self) -> &[CType] {
+        &self.types
+    }
+
+    /// The list of parameters in C.
+    pub fn parameters(&self) -> String {
         let list: Vec<String> =
             self.types.iter().enumerate().map(|(index, ty)| format!("{} a{index}", ty.name)).collect();
         if list.is_empty() { "void".into() } else { list.join(", ") }

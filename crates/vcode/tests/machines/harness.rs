@@ -307,6 +307,22 @@ impl<'t> Batch<'t> {
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
     }
 
+    /// Adds a function that `caller`, a C function that gets the address in the first word of memory, calls; what the
+    /// caller returns must be zero.
+    pub fn add_called<M: Machine>(
+        &mut self,
+        name: &str,
+        caller: u64,
+        build: impl FnOnce(Region<'_>) -> quaject_vcode::Code,
+    ) {
+        self.add_built::<M>(name, 0, |region, _| build(region));
+        let entry = self.cases.last().expect("one was just added").entry;
+        let mut memory = [0; TEST_BYTES];
+        self.put(&mut memory, HEADER_BYTES, 64, entry);
+        let case = self.cases.last_mut().expect("one was just added");
+        (case.entry, case.memory) = (caller, memory);
+    }
+
     /// Adds a function with a convention of its own, which is called by the others; returns its address.
     pub fn add_handler<M: Machine>(
         &mut self,

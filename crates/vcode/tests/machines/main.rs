@@ -1,6 +1,7 @@
 //! Every instruction on every machine: encodings against binutils, execution against the reference interpreter.
 #![allow(unreachable_pub, missing_docs, reason = "modules of one test program")]
 
+mod against_gcc;
 mod c_header;
 mod functions;
 mod harness;
@@ -94,9 +95,11 @@ where
     batch.add_instructions::<M>(rounds(), features::<M>(tools));
     assert!(batch.len() > 1000, "the list of instructions is generated, and long");
     let examples = functions::examples(if rounds() == 2 { 30 } else { 150 });
-    batch.compile(&functions::c_side(&examples));
+    let against = against_gcc::functions(if rounds() == 2 { 20 } else { 120 }, &examples, M::LONG_BITS);
+    batch.compile(&(functions::c_side(&examples) + &against_gcc::c_side(&against, &examples)));
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
+    against_gcc::add::<M>(&mut batch, &against, |name| symbols[name]);
     layers::add_patches::<M>(&mut batch);
     layers::add_virtual::<M>(&mut batch, if rounds() == 2 { 50 } else { 400 }, &examples, |name| symbols[name]);
     layers::add_strength::<M>(&mut batch, if rounds() == 2 { 20 } else { 500 });

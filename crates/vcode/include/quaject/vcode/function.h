@@ -393,7 +393,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     uint32_t used = qjv_each_saved(c, 'n');
     uint32_t own = f->locals ? QJV_SAVE_AREA + f->locals : 8 * used;
     uint32_t size = own || f->calls ? ((QJV_BOTTOM + own + QJV_MISALIGNED + 15) & ~15u) - QJV_MISALIGNED : 0;
-    uint8_t buffer[1024];
+    uint8_t buffer[2048];
     qjv_asm saved;
     size_t length;
     qjv_each_saved(c, 'l');
