@@ -82,6 +82,8 @@ pub trait Abi {
     const JUMP_BYTES: usize;
     /// Whether a jump executes the instruction after it.
     const DELAY_SLOTS: bool;
+    /// Instructions between a load and the first use of its result that the machine does not wait for by itself.
+    const LOAD_DELAY: u32 = 0;
     /// Whether variadic functions want the number of floating arguments in the result register (x86-64).
     const COUNTS_FLOATS: bool;
     /// Whether words and data are stored least significant byte first.

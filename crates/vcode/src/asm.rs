@@ -140,6 +140,11 @@ impl<T: Copy> Pool<T> {
         self.count = self.count.saturating_sub(1);
     }
 
+    /// Forgets what was pushed after there were `count`.
+    pub(crate) fn truncate(&mut self, count: u32) {
+        self.count = self.count.min(count);
+    }
+
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         if index >= self.count {

@@ -2,6 +2,7 @@
 
 pub mod client;
 mod division;
+pub mod schedule;
 pub mod strength;
 pub mod table;
 pub mod virtual_registers;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use quaject_vcode::layers::schedule;
 use quaject_vcode::{
     Argument, Asm, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
 };
@@ -104,6 +105,16 @@ where
         }
     }
     add_calls(&mut asm, &mut calls);
+    let (r, s) = (M::Reg::from_number(ints[0]), M::Reg::from_number(ints[1]));
+    for immediate in [1, 0x1234_5678] {
+        schedule::delay(&mut asm, |asm| asm.blti(r, s, label), |asm| asm.addii(s, s, immediate));
+        let (r, s) = (r.number(), s.number());
+        let _ = writeln!(
+            calls,
+            "    qjv_schedule_delay(&a, qjv_blti(&a, qjv_reg({r}), qjv_reg({s}), label), \
+             qjv_addii(&a, qjv_reg({s}), qjv_reg({s}), {immediate}));"
+        );
+    }
     asm.bind(label);
     asm.retv();
     let code = asm.end().expect("the corpus is valid");

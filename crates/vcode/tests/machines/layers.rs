@@ -1,5 +1,6 @@
 //! The layers above the core on every machine: patch points, virtual registers.
 
+use quaject_vcode::layers::schedule;
 use quaject_vcode::layers::strength::{self, Integer};
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use quaject_vcode::patch::Placed;
@@ -317,6 +318,81 @@ where
                 asm.retl(sum);
                 asm.end().unwrap_or_else(|error| panic!("{} {chunk:?}: {error}", M::NAME))
             });
+        }
+    }
+}
+
+/// Loops whose branch takes an instruction along: what they compute is the same everywhere, and where there are delay
+/// slots they are a word shorter.
+pub fn add_scheduled<M: Machine>(batch: &mut Batch<'_>)
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// What goes along with the branch.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Along {
+        OneWord,
+        ManyWords,
+        Constant,
+        Return,
+    }
+    for along in [Along::OneWord, Along::ManyWords, Along::Constant, Along::Return] {
+        for forward in [false, true] {
+            let mut lengths = Vec::new();
+            for scheduled in [false, true] {
+                let name = format!("a branch with {along:?}, forward: {forward}, scheduled: {scheduled}");
+                let expected = if along == Along::OneWord || along == Along::Return { 30 } else { 20 };
+                batch.add_built::<M>(&name, expected, |region, _| {
+                    let mut workspace = Workspace::<M>::new();
+                    let mut params = [Param::NONE];
+                    let mut asm = Asm::<M>::begin(region, &mut workspace, "%p", &mut params, Kind::Leaf).expect("room");
+                    let [sum, count, other] = [0; 3].map(|_| asm.getreg(Class::Temporary).expect("one is free"));
+                    let float = asm.getfloat(Class::Temporary).expect("one is free");
+                    let (again, out) = (asm.label(), asm.label());
+                    asm.setl(sum, 0);
+                    asm.setl(count, 10);
+                    asm.bind(again);
+                    asm.subli(count, count, 1);
+                    let instruction = |asm: &mut Asm<'_, M>| match along {
+                        Along::OneWord | Along::Return => asm.addli(sum, sum, 3),
+                        Along::ManyWords => asm.setl(other, 0x1234_5678),
+                        Along::Constant => asm.setd(float, 2.5),
+                    };
+                    let branch = |asm: &mut Asm<'_, M>| match forward {
+                        true => asm.bleli(count, 0, out),
+                        false => asm.bgtli(count, 0, again),
+                    };
+                    if scheduled {
+                        schedule::delay(&mut asm, branch, instruction);
+                    } else {
+                        instruction(&mut asm);
+                        branch(&mut asm);
+                    }
+                    if forward {
+                        asm.j(again);
+                    }
+                    asm.bind(out);
+                    if along != Along::OneWord && along != Along::Return {
+                        asm.addli(sum, sum, 20);
+                    }
+                    if along == Along::Return && scheduled {
+                        // The slot of a return with a value is taken.
+                        schedule::delay(&mut asm, |asm| asm.retl(sum), |asm| asm.addli(other, other, 1));
+                    } else {
+                        asm.retl(sum);
+                    }
+                    schedule::load(&mut asm, 0, |asm| asm.ldli(other, sum, 0));
+                    let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
+                    lengths.push(code.instructions);
+                    code
+                });
+            }
+            let saved = i64::try_from(lengths[0]).expect("short") - i64::try_from(lengths[1]).expect("short");
+            match along {
+                Along::OneWord => assert_eq!(saved, if M::DELAY_SLOTS { 4 } else { 0 }, "{along:?}"),
+                Along::ManyWords | Along::Constant => assert_eq!(saved, 0, "{along:?}"),
+                Along::Return => assert!(saved <= 0, "the value's instruction stays where it is"),
+            }
         }
     }
 }

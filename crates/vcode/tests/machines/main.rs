@@ -102,6 +102,7 @@ where
     against_gcc::add::<M>(&mut batch, &against, |name| symbols[name]);
     layers::add_patches::<M>(&mut batch);
     layers::add_virtual::<M>(&mut batch, if rounds() == 2 { 50 } else { 400 }, &examples, |name| symbols[name]);
+    layers::add_scheduled::<M>(&mut batch);
     layers::add_strength::<M>(&mut batch, if rounds() == 2 { 20 } else { 500 });
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);

@@ -167,6 +167,71 @@ QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
     return qjv_local_bytes(c->f, size, size);
 }
 
+/* Delay slots, as layers/schedule.rs explains: a point in the writing of a function to which it can go back. */
+typedef struct { uint8_t *ip; size_t left; qjv_fixup last_return, forward; uint32_t fixups, constants; } qjv_moment;
+
+QJV_INLINE qjv_moment qjv_now(const qjv_asm *c) {
+    qjv_moment now = {c->ip, c->left, c->last_return, c->forward, c->f->fixups, c->f->constants};
+    return now;
+}
+
+QJV_INLINE void qjv_go_back(qjv_asm *c, const qjv_moment *to) {
+    c->ip = to->ip;
+    c->left = to->left;
+    c->last_return = to->last_return;
+    c->forward = to->forward;
+    c->f->fixups = to->fixups;
+    c->f->constants = to->constants;
+}
+
+/* Reads what was written since, if that is one word that refers to nothing. */
+QJV_OUTLINE int qjv_lone_word(qjv_asm *c, const qjv_moment *since, uint8_t *word) {
+    if (c->ip != since->ip + 4 || c->last_return != since->last_return || c->forward != since->forward ||
+        c->f->fixups != since->fixups || c->f->constants != since->constants)
+        return 0;
+    memcpy(word, since->ip, 4);
+    return 1;
+}
+
+/* Puts an instruction in the place of the last one, if more than that was written since and it does nothing. */
+QJV_OUTLINE int qjv_fill_slot(qjv_asm *c, const qjv_moment *since, const uint8_t *word) {
+    qjv_moment after = qjv_now(c);
+    qjv_nop(c);
+    if (c->ip != after.ip + 4 || after.ip - 4 <= since->ip) return 0;
+    qjv_go_back(c, &after);
+    if (memcmp(after.ip - 4, after.ip, 4) != 0) return 0;
+    memcpy(after.ip - 4, word, 4);
+    return 1;
+}
+
+/* A branch or jump with an instruction that is executed whether it is taken or not, and must not change what the branch
+   reads: in the delay slot where there is one and it fits, in front of the branch elsewhere. */
+#define qjv_schedule_delay(c, branch, instruction)                                \
+    do {                                                                          \
+        if (QJV_DELAY_SLOTS) {                                                    \
+            qjv_moment qjv_before = qjv_now(c);                                   \
+            uint8_t qjv_in_slot[4];                                               \
+            instruction;                                                          \
+            if (qjv_lone_word(c, &qjv_before, qjv_in_slot)) {                     \
+                qjv_go_back(c, &qjv_before);                                      \
+                branch;                                                           \
+                if (qjv_fill_slot(c, &qjv_before, qjv_in_slot)) break;            \
+            }                                                                     \
+            qjv_go_back(c, &qjv_before);                                          \
+        }                                                                         \
+        instruction;                                                              \
+        branch;                                                                   \
+    } while (0)
+
+/* A load whose result is first used by the instruction after the count next ones. The machines there are wait for loads
+   by themselves, so nothing is inserted. */
+enum { QJV_LOAD_DELAY = 0 };
+#define qjv_raw_load(c, load, count)                                              \
+    do {                                                                          \
+        load;                                                                     \
+        for (int qjv_done = (int)(count); qjv_done < QJV_LOAD_DELAY; qjv_done++) qjv_nop(c); \
+    } while (0)
+
 /* Borrows registers other than those taken, for the length of a row; their values are kept on the stack. */
 QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};

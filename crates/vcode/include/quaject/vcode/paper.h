@@ -86,6 +86,8 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
 #define v_tail_call(types, target, arguments, count) qjv_tail_call(&v_self, types, target, arguments, count)
 #define v_jump_table(index, labels, count, outside) qjv_jump_table(&v_self, index, labels, count, outside)
 #define v_use_features(features) qjv_use_features(&v_self, features)
+#define v_schedule_delay(branch, instruction) qjv_schedule_delay(&v_self, branch, instruction)
+#define v_raw_load(load, count) qjv_raw_load(&v_self, load, count)
 #define v_local(type) qjv_local(&v_self, type)
 
 #endif
