@@ -43,7 +43,7 @@ const SAID: [&str; 9] = [
 ];
 
 /// Programs that wait in vain in different ways, and a piece of what is said of them.
-const DEADLOCKS: [(&str, &str); 6] = [
+const DEADLOCKS: [(&str, &str); 7] = [
     (
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\n\
          process Q { alt { in(b, $x) { out(a, x); } } }\n",
@@ -71,6 +71,16 @@ const DEADLOCKS: [(&str, &str); 6] = [
          process p { var a: t = \"a\"; alt { when (free(t) > 0) in(c, _) { } } assert(a.len == 1); }\n\
          process q { out(c, 1); }\n",
         "for a guard that stays false",
+    ),
+    (
+        "channel a(int) shared;\nchannel b(int) shared;\nchannel c(int) shared;\nprocess p[2] {\n  var n = int(@);\n\
+         alt {\n  when (n == 1) in(a, 1) { }\n  when (n == 0) in(b, _) { }\n  in(a, 2) { }\n  when (n > 5) out(c, 3) { }\n\
+         when (n > 5) after (1 s) { } when (n > 5) in(a, _) { }\n  }\n}\nprocess q { in(c, _); out(a, 1); out(a, 2); out(b, 1); }\n",
+        "  `p[0]` waits at a.esp:8:3\n      for `q` to write `b`\n\
+         \x20 `p[0]` waits at a.esp:9:3\n      for `q` to write `a`\n\
+         \x20 `p[1]` waits at a.esp:7:3\n      for `q` to write `a`\n\
+         \x20 `p[1]` waits at a.esp:9:3\n      for `q` to write `a`\n\
+         \x20 `q` waits at a.esp:14:13\n      for `p[0]` or `p[1]` to write `c`\n",
     ),
 ];
 
@@ -112,4 +122,18 @@ fn deadlocks_have_the_same_words_everywhere() {
     for (program, said) in DEADLOCKS {
         check(program, &[(String::new(), said)]);
     }
+}
+
+/// More branches than one word has bits, and a place to wait at before it.
+#[test]
+fn a_deadlock_names_the_open_branches_of_a_long_alt() {
+    let closed = "    when (n == 1) in(a, _) { }\n".repeat(40);
+    let program = format!(
+        "channel a(int);\nchannel b(int);\nprocess p {{\n  var n = 0;\n  alt {{ out(b, 0) {{ }} when (n == 1) in(a, 0) {{ }} }}\n  \
+         alt {{\n{closed}    in(a, 1) {{ }}\n{closed}    when (n == 0) in(a, 2) {{ }}\n  }}\n}}\n\
+         process q {{ in(b, _); in(b, _); out(a, 1); }}\n"
+    );
+    let said = "  `p` waits at a.esp:47:5\n      for `q` to write `a`\n  `p` waits at a.esp:88:5\n      \
+                for `q` to write `a`\n  `q` waits";
+    check(&program, &[(String::new(), said)]);
 }

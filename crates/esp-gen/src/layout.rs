@@ -16,7 +16,9 @@
 //! The world's view of a type (messages of external channels, arguments of extern functions) has boxed parts written
 //! out in place; the program's own view holds references. Types without boxed parts look the same to both.
 
-use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, IntType, Program, Type, TypeId, TypeTable};
+use quaject_esp_ir::ir::{
+    BlockId, Boundary, Branch, Channel, ChannelId, IntType, Process, Program, Terminator, Type, TypeId, TypeTable,
+};
 
 /// Who looks at a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -166,7 +168,7 @@ pub fn int_type(types: &TypeTable, ty: TypeId) -> Option<IntType> {
 /// The binary interface of a program generated in the sans-IO style and loaded as a shared library.
 ///
 /// The library exports one symbol, [`Abi::symbol`], of the C type `esp_library` (see `quaject/esp.h`), which holds
-/// the size of the state, the functions `init`, `step`, `fault` and `place`, and sizes to check. The loader:
+/// the size of the state, the functions `init`, `step`, `fault`, `place`, `stuck` and `open`, and sizes to check. The loader:
 ///
 /// 1. allocates `state_size` bytes aligned to 16 and calls `init(state)`;
 /// 2. fills an array of `esp_source`, one for each channel of [`Abi::sources`] in order: messages of
@@ -184,6 +186,17 @@ pub struct Abi {
     pub sources: Vec<ExternalChannel>,
     /// Channels the world reads, in the order of the sinks of `esp_output`.
     pub sinks: Vec<ExternalChannel>,
+}
+
+/// All branches of a process's waits, with the block each stands in, as `open` of `esp_library` numbers them.
+pub fn branches(process: &Process) -> Vec<(BlockId, &Branch)> {
+    let mut branches = Vec::new();
+    for (index, block) in process.body.blocks.iter().enumerate() {
+        if let Terminator::Wait(wait) = &block.terminator {
+            branches.extend(wait.branches.iter().map(|branch| (BlockId(index as u32), branch)));
+        }
+    }
+    branches
 }
 
 /// One external channel.

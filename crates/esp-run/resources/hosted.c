@@ -1243,23 +1243,31 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
     fprintf(stderr, " to %s `%s`\n", wait->verb, wait->channel);
 }
 
+static void tell_place(esp_pid instance, uint32_t file, uint32_t line, uint32_t column)
+{
+    fprintf(stderr, "  `%s` waits at %s:%" PRIu32 ":%" PRIu32 "\n", qj_instance_names[instance], qj_file_names[file], line,
+            column);
+}
+
 static void tell_waits(void *state)
 {
     esp_pid i;
     for (i = 0; i < qj_instances; i++) {
-        esp_location place = qj_program->place(state, i);
-        const qj_wait *wait;
+        const qj_wait *wait, *last = NULL;
         if (!qj_program->stuck(state, i)) continue;
-        fprintf(stderr, "  `%s` waits at %s:%" PRIu32 ":%u\n", qj_instance_names[i], qj_file_names[place.file],
-                place.line, (unsigned)place.column);
         for (wait = qj_waits; wait->count != 0; wait++) {
-            if (i - wait->first >= wait->count || wait->file != place.file || wait->line != place.line ||
-                wait->column != place.column) {
-                continue;
+            if (i - wait->first >= wait->count || !qj_program->open(state, i, wait->branch)) continue;
+            if (!last || last->file != wait->file || last->line != wait->line || last->column != wait->column) {
+                tell_place(i, wait->file, wait->line, wait->column);
             }
-            if (place.channel >= 0) tell_partners(state, i, wait);
+            last = wait;
+            tell_partners(state, i, wait);
         }
-        if (place.channel < 0) fprintf(stderr, "      for a guard that stays false\n");
+        if (!last) {
+            esp_location place = qj_program->place(state, i);
+            tell_place(i, place.file, place.line, place.column);
+            fprintf(stderr, "      for a guard that stays false\n");
+        }
     }
 }
 

@@ -50,10 +50,11 @@ typedef struct qj_instances_of {
     uint32_t count;
 } qj_instances_of;
 
-/* One thing that some instances wait for at a place; those at the same place follow each other. */
+/* One thing that some instances may wait for. */
 typedef struct qj_wait {
     esp_pid first;
     uint32_t count;
+    uint32_t branch; /* as `open` of esp_library counts */
     uint32_t file, line, column;
     const char *channel, *verb;
     const char *world; /* at a channel to or from the world: what is waited for instead of partners; or 0 */

@@ -9,7 +9,7 @@
 //! Messages are taken from the drivers ahead of time, as many as fit a batch: the program sees the same sequence.
 
 use crate::compiler::{Product, Workshop};
-use crate::fault::{name_at, waits_at};
+use crate::fault::{name_at, waits_of};
 use crate::marshal;
 use crate::ports::{Ports, Wake};
 use crate::run::Ending;
@@ -90,11 +90,12 @@ struct Exported {
     fault: unsafe extern "C" fn(*const c_void) -> Report,
     place: unsafe extern "C" fn(*const c_void, u32) -> Place,
     stuck: unsafe extern "C" fn(*const c_void, u32) -> bool,
+    open: unsafe extern "C" fn(*const c_void, u32, u32) -> bool,
     trace: *const c_void,
 }
 
 /// The version of `esp_library` written down here.
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 const ESP_SLEEP: i32 = 0;
 const ESP_AGAIN: i32 = 1;
 const ESP_DONE: i32 = 2;
@@ -236,6 +237,10 @@ impl Library {
             let place = unsafe { (self.exported.place)(state, instance) };
             place.line == 0
         };
+        let open = |instance, branch| {
+            // SAFETY: As above; a number that no branch has is not open.
+            unsafe { (self.exported.open)(state, instance, branch) }
+        };
         let mut stuck = Vec::new();
         if fault == Fault::Deadlock {
             for instance in 0..program.instance_count() {
@@ -243,7 +248,7 @@ impl Library {
                 let (is_stuck, place) =
                     unsafe { ((self.exported.stuck)(state, instance), (self.exported.place)(state, instance)) };
                 if is_stuck {
-                    stuck.push((instance, location(place), channel(place)));
+                    stuck.push((instance, location(place)));
                 }
             }
         }
@@ -253,7 +258,7 @@ impl Library {
             location: place,
             channel: channel(report.place),
             name: name_at(program, fault, place),
-            waits: waits_at(program, &stuck, &ended),
+            waits: waits_of(program, &stuck, &open, &ended),
         }
     }
 }

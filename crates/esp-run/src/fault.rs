@@ -1,9 +1,10 @@
 //! What is said of a program that stopped at a fault: which process, where, why, and for a deadlock who waits for whom.
 //! Knows the program, not how it ran.
 
+use quaject_esp_gen::layout::branches;
 use quaject_esp_ir::ir::{
-    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
-    TypeId, TypeTable, Wait,
+    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Type, TypeId,
+    TypeTable,
 };
 use quaject_esp_ir::report::{FaultReport, WaitsFor, fault_name, location_text};
 use smol_str::SmolStr;
@@ -164,47 +165,42 @@ fn needs_object(types: &TypeTable, ty: TypeId) -> bool {
     }
 }
 
-/// What instances that wait at these places wait for, and for whom: all that an engine which only knows places needs
-/// to tell, and whether an operation stands there: if not, no guard is true. `ended` says which instances are no
-/// partners any more.
-pub(crate) fn waits_at(
+/// What stuck instances wait for, and for whom. `open` says whether an instance waits at a branch that is open, by the
+/// numbers of [`branches`]; `ended` which instances are no partners any more. Where none is open, no guard is true, and
+/// the place given is that of the whole wait.
+pub(crate) fn waits_of(
     program: &Program,
-    stuck: &[(u32, Location, Option<ChannelId>)],
+    stuck: &[(u32, Location)],
+    open: &dyn Fn(u32, u32) -> bool,
     ended: &dyn Fn(u32) -> bool,
 ) -> Vec<WaitsFor> {
     let mut waits: Vec<WaitsFor> = Vec::new();
-    for (instance, location, channel) in stuck.iter().copied() {
+    for (instance, place) in stuck.iter().copied() {
         let Some((process, _)) = program.process_of(instance) else { continue };
         let first = waits.len();
-        let operations = channel.map(|_| operations_at(program, process, location)).unwrap_or_default();
-        for (channel, direction) in operations {
-            let ranges = possible_partners(program, channel, direction);
-            let partners = ranges.into_iter().flatten().filter(|partner| *partner != instance && !ended(*partner));
-            let (operation, partners) = (Some((channel, direction)), partners.collect());
-            waits.push(WaitsFor { instance, location, operation, partners });
+        for (number, location, channel, direction) in operations(&program.processes[process.0 as usize]) {
+            if open(instance, number) {
+                let ranges = possible_partners(program, channel, direction);
+                let partners = ranges.into_iter().flatten().filter(|partner| *partner != instance && !ended(*partner));
+                let (operation, partners) = (Some((channel, direction)), partners.collect());
+                waits.push(WaitsFor { instance, location, operation, partners });
+            }
         }
         if waits.len() == first {
-            waits.push(WaitsFor { instance, location, operation: None, partners: Vec::new() });
+            waits.push(WaitsFor { instance, location: place, operation: None, partners: Vec::new() });
         }
     }
     waits
 }
 
-/// What a wait at a place asks for, each once, in order of text.
-pub(crate) fn operations_at(program: &Program, process: ProcessId, location: Location) -> Vec<(ChannelId, Direction)> {
-    let mut operations = Vec::new();
-    let wait = wait_at(&program.processes[process.0 as usize], location);
-    for branch in wait.iter().flat_map(|wait| &wait.branches) {
-        let operation = match &branch.operation {
-            Operation::In { channel, .. } => (*channel, Direction::In),
-            Operation::Out { channel, .. } => (*channel, Direction::Out),
-            Operation::After { .. } => continue,
-        };
-        if !operations.contains(&operation) {
-            operations.push(operation);
-        }
-    }
-    operations
+/// The operations a process can wait at: the number of the branch, where it stands, on what channel.
+pub(crate) fn operations(process: &Process) -> impl Iterator<Item = (u32, Location, ChannelId, Direction)> {
+    let branches = branches(process).into_iter().zip(0..);
+    branches.filter_map(|((_, branch), number)| match &branch.operation {
+        Operation::In { channel, .. } => Some((number, branch.location, *channel, Direction::In)),
+        Operation::Out { channel, .. } => Some((number, branch.location, *channel, Direction::Out)),
+        Operation::After { .. } => None,
+    })
 }
 
 /// The instances with an operation of the other direction in their text, process by process.
@@ -222,44 +218,6 @@ pub(crate) fn possible_partners(program: &Program, channel: ChannelId, direction
             first..first + process.replicas
         })
         .collect()
-}
-
-/// The places where instances of a process wait, each once.
-pub(crate) fn wait_places(process: &Process) -> Vec<Location> {
-    let mut places = Vec::new();
-    for block in &process.body.blocks {
-        if let Terminator::Wait(wait) = &block.terminator {
-            let all = [block.location].into_iter().chain(wait.branches.iter().map(|branch| branch.location));
-            for place in all {
-                if !places.contains(&place) {
-                    places.push(place);
-                }
-            }
-        }
-    }
-    places
-}
-
-/// The wait that stands at a place: its own, or one of its branches'.
-fn wait_at(process: &Process, location: Location) -> Option<&Wait> {
-    let waits = || {
-        process.body.blocks.iter().filter_map(|block| match &block.terminator {
-            Terminator::Wait(wait) => Some((block.location, wait)),
-            Terminator::Jump(_)
-            | Terminator::Branch { .. }
-            | Terminator::Switch { .. }
-            | Terminator::Yield(_)
-            | Terminator::Return(_)
-            | Terminator::Result(_)
-            | Terminator::Exit(_)
-            | Terminator::End
-            | Terminator::Fault(_) => None,
-        })
-    };
-    waits()
-        .find(|(place, _)| *place == location)
-        .or_else(|| waits().find(|(_, wait)| wait.branches.iter().any(|branch| branch.location == location)))
-        .map(|(_, wait)| wait)
 }
 
 /// The extern function that is called, or the pool that is asked, at a place.

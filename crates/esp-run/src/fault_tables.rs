@@ -1,7 +1,7 @@
 //! What an executable says of a fault: tables of the words that `fault` uses here, of who waits where for whom, and of
 //! what has a name, in C. The hosted main puts them together (`tell_fault`).
 
-use crate::fault::{cause, help, names, operations_at, possible_partners, wait_places, waits_for_world};
+use crate::fault::{cause, help, names, operations, possible_partners, waits_for_world};
 use quaject_esp_ir::ir::{Direction, Fault, ProcessId, Program};
 use quaject_esp_ir::report::fault_name;
 use std::fmt::Write;
@@ -40,30 +40,27 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
     for (index, process) in program.processes.iter().enumerate() {
         let id = ProcessId(index as u32);
         let instances = format!("{}, {}", program.first_instance(id), process.replicas);
-        for place in wait_places(process) {
+        for (number, place, channel, direction) in operations(process) {
             let at = format!("{}, {}, {}", place.file, place.line, place.column);
-            for (channel, direction) in operations_at(program, id, place) {
-                let ranges = possible_partners(program, channel, direction);
-                let verb = match direction {
-                    Direction::In => "write",
-                    Direction::Out => "read",
-                };
-                let world =
-                    waits_for_world(program, channel, direction).map_or("0".to_string(), |words| quoted(&words));
-                let _ = writeln!(
-                    text,
-                    "    {{{instances}, {at}, {}, {}, {world}, {count}, {}}},",
-                    quoted(&program.channels[channel.0 as usize].name),
-                    quoted(verb),
-                    ranges.len()
-                );
-                for range in ranges {
-                    let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
-                    count += 1;
-                }
+            let ranges = possible_partners(program, channel, direction);
+            let verb = match direction {
+                Direction::In => "write",
+                Direction::Out => "read",
+            };
+            let world = waits_for_world(program, channel, direction).map_or("0".to_string(), |words| quoted(&words));
+            let _ = writeln!(
+                text,
+                "    {{{instances}, {number}, {at}, {}, {}, {world}, {count}, {}}},",
+                quoted(&program.channels[channel.0 as usize].name),
+                quoted(verb),
+                ranges.len()
+            );
+            for range in ranges {
+                let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
+                count += 1;
             }
         }
     }
-    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
     let _ = writeln!(text, "const qj_instances_of qj_partners[] = {{{partners}{{0, 0}}}};\n");
 }

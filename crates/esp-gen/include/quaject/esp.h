@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Version of this interface; a generated program names the one it was made for. */
-#define ESP_ABI 1
+#define ESP_ABI 2
 
 /* Nanoseconds since some fixed moment; never goes back. */
 typedef int64_t esp_time;
@@ -104,6 +104,9 @@ typedef struct esp_library {
     esp_location (*place)(const void *state, esp_pid instance);
     /* After a deadlock: whether the instance is one of those that are stuck. */
     bool (*stuck)(const void *state, esp_pid instance);
+    /* Whether the instance waits at this branch and the branch is open. All branches of its process are counted from
+       0, in the order of the IR's blocks. */
+    bool (*open)(const void *state, esp_pid instance, uint32_t branch);
     /* Null unless generated with traces. */
     void (*trace)(void *state, esp_trace_function *function, void *user);
 } esp_library;

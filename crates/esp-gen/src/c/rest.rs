@@ -4,6 +4,7 @@
 use super::header::{bits, pc_bits};
 use super::matching::{open_condition, processes};
 use super::plan::{End, Plan};
+use crate::layout::branches;
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
@@ -171,6 +172,46 @@ fn place(plan: &Plan<'_>, text: &mut String) {
         "    return low < {}u && places[low].pc == t->pc[instance] ? places[low].place : nowhere;\n}}",
         rows.len()
     );
+}
+
+/// For loaders: whether an instance waits at a branch, by the numbers of [`branches`], and the branch is open.
+pub(crate) fn open(plan: &Plan<'_>, text: &mut String) {
+    let prefix = &plan.prefix;
+    put!(text, "\nstatic bool program_open(const void *state, esp_pid instance, uint32_t branch)\n{{");
+    if plan.processes.iter().all(|process| process.waits.is_empty()) {
+        put!(text, "    (void)state; (void)instance; (void)branch;\n    return false;\n}}");
+        return;
+    }
+    put!(text, "    const {prefix}_t *const t = (const {prefix}_t *)state;\n    switch (t->pc[instance]) {{");
+    for (process, data) in plan.processes.iter().enumerate() {
+        let numbers = branches(&plan.program.processes[process]);
+        for (wait, details) in data.waits.iter().enumerate() {
+            let count = plan.wait(process, wait).branches.len();
+            let first = numbers.iter().position(|(block, _)| *block == details.block).unwrap_or_default();
+            let is_there = format!("branch - {first}u < {count}u");
+            if !details.masked {
+                put!(text, "    case {}:\n        return {is_there};", details.pc);
+                continue;
+            }
+            put!(text, "    case {}: {{", details.pc);
+            if plan.is_array(process) {
+                put!(text, "        const {0}_frame *const {0} = &t->{0}[instance - {1}u];", data.name, data.base);
+            }
+            let unguarded: Vec<String> = plan.wait(process, wait).branches.chunks(32).map(always_open).collect();
+            put!(text, "        static const uint32_t unguarded[] = {{{}}};", unguarded.join(", "));
+            put!(text, "        const uint32_t i = branch - {first}u;");
+            let frame = plan.frame(process);
+            put!(text, "        return {is_there} && (({frame}open[i / 32] | unguarded[i / 32]) >> i % 32 & 1u) != 0;");
+            put!(text, "    }}");
+        }
+    }
+    put!(text, "    default:\n        return false;\n    }}\n}}");
+}
+
+/// A word with a bit for each branch that has no guard.
+fn always_open(branches: &[Branch]) -> String {
+    let bits = branches.iter().enumerate().filter(|(_, branch)| branch.guard == Guard::Open);
+    format!("{:#x}u", bits.fold(0u32, |word, (number, _)| word | 1 << number))
 }
 
 /// An `esp_location`.

@@ -40,7 +40,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     put!(text, "#if defined(__GNUC__) && !defined(__clang__)");
     put!(text, "/* It takes the unused bytes of `bytes` with a smaller length for uninitialised ones. */");
     put!(text, "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n");
-    put!(text, "typedef char esp_abi_of_{prefix}[ESP_ABI == 1 ? 1 : -1];\n");
+    put!(text, "typedef char esp_abi_of_{prefix}[ESP_ABI == 2 ? 1 : -1];\n");
     put!(text, "#define READY_MASK {}u", ready_capacity(plan) - 1);
     put!(text, "#define IO t, in, out\n");
     put!(text, "/* Marks the number of a fault that is the sender's, not the receiver's. */");
@@ -92,6 +92,7 @@ const STATIC_NAMES: &[&str] = &[
     "unqueue",
     "is_waiting",
     "reopen",
+    "prefers",
     "wakes",
     "at_rest",
     "program_init",
@@ -99,6 +100,7 @@ const STATIC_NAMES: &[&str] = &[
     "program_fault",
     "program_place",
     "program_stuck",
+    "program_open",
     "program_trace",
 ];
 
@@ -481,6 +483,7 @@ fn entries(plan: &Plan<'_>, text: &mut String) {
         "\nstatic bool program_stuck(const void *state, esp_pid instance)\n{{\n    return {prefix}_stuck((const \
          {prefix}_t *)state, instance);\n}}"
     );
+    super::rest::open(plan, text);
     let trace = match plan.options.trace {
         TraceMode::Callback => {
             put!(
@@ -495,7 +498,7 @@ fn entries(plan: &Plan<'_>, text: &mut String) {
     put!(
         text,
         "\nESP_EXPORT const esp_library {prefix}_program = {{\n    ESP_ABI, {}, {}, {}, sizeof({prefix}_t), \
-         program_init, program_step, program_fault,\n    program_place, program_stuck, {trace}\n}};",
+         program_init, program_step, program_fault,\n    program_place, program_stuck, program_open, {trace}\n}};",
         plan.instances,
         sources.len(),
         sinks.len()

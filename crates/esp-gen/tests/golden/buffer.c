@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-typedef char esp_abi_of_esp[ESP_ABI == 1 ? 1 : -1];
+typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 
 #define READY_MASK 0u
 #define IO t, in, out
@@ -435,9 +435,23 @@ static bool program_stuck(const void *state, esp_pid instance)
     return esp_stuck((const esp_t *)state, instance);
 }
 
+static bool program_open(const void *state, esp_pid instance, uint32_t branch)
+{
+    const esp_t *const t = (const esp_t *)state;
+    switch (t->pc[instance]) {
+    case 2: {
+        static const uint32_t unguarded[] = {0x0u};
+        const uint32_t i = branch - 0u;
+        return branch - 0u < 2u && ((t->buffer.open[i / 32] | unguarded[i / 32]) >> i % 32 & 1u) != 0;
+    }
+    default:
+        return false;
+    }
+}
+
 ESP_EXPORT const esp_library esp_program = {
     ESP_ABI, 1, 1, 1, sizeof(esp_t), program_init, program_step, program_fault,
-    program_place, program_stuck, 0
+    program_place, program_stuck, program_open, 0
 };
 
 #undef READY_MASK

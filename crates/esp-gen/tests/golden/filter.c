@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-typedef char esp_abi_of_esp[ESP_ABI == 1 ? 1 : -1];
+typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 
 #define READY_MASK 1u
 #define IO t, in, out
