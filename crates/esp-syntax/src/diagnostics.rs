@@ -66,6 +66,7 @@ codes! {
     E0504 "an effect in a guard",
     E0505 "`after` beside `else`",
     E0506 "statement without its context",
+    E0507 "`free` where it is not asked again",
     E0601 "`link` or `unlink` in automatic memory",
     E0701 "ambiguous statement reference",
     E0702 "unknown statement reference",

@@ -1,12 +1,15 @@
 //! Allocations that no guard protects (reference, section 6, W0904): a literal, `freeze`, `thaw` or an extern result of
-//! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object.
+//! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object. A `freeze` counts
+//! if it copies for certain; a `thaw` always, as only the count tells, while the program runs.
 
+use super::last_use;
 use super::names::Checker;
 use super::walk;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{Branch, Expr, ExprKind, Operation, PatternKind, Stmt, StmtKind};
 use crate::span::Span;
 use crate::types::{PoolId, Type, TypeTable};
+use std::collections::BTreeSet;
 
 /// Warns about them.
 pub(super) fn check(checker: &mut Checker) {
@@ -16,7 +19,8 @@ pub(super) fn check(checker: &mut Checker) {
     }
     for entry in &checker.processes {
         let Some(process) = &entry.hir else { continue };
-        let mut pass = Pass { types: &checker.types, found: &mut found };
+        let copying = last_use::copying(&process.body);
+        let mut pass = Pass { types: &checker.types, copying, found: &mut found };
         pass.block(&process.body, Vec::new());
     }
     for (span, pool) in found {
@@ -29,6 +33,8 @@ pub(super) fn check(checker: &mut Checker) {
 
 struct Pass<'p> {
     types: &'p TypeTable,
+    /// Where a `freeze` copies.
+    copying: BTreeSet<Span>,
     found: &'p mut Vec<(Span, PoolId)>,
 }
 
@@ -148,10 +154,11 @@ impl Pass<'_> {
 
     fn expr(&mut self, expr: &Expr, guarded: &[PoolId]) {
         walk::nested(expr, &mut |expr| {
-            let allocates = matches!(
-                expr.kind,
-                ExprKind::Box(_) | ExprKind::Freeze(_) | ExprKind::Thaw(_) | ExprKind::CallExtern(..)
-            );
+            let allocates = match expr.kind {
+                ExprKind::Box(_) | ExprKind::Thaw(_) | ExprKind::CallExtern(..) => true,
+                ExprKind::Freeze(_) => self.copying.contains(&expr.span),
+                _ => false,
+            };
             if let (true, Type::Boxed(pool)) = (allocates, self.types.get(expr.ty)) {
                 self.allocate(expr.span, *pool, guarded);
             }

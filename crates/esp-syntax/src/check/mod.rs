@@ -13,8 +13,10 @@ mod coverage;
 mod expressions;
 mod fastpaths;
 mod flow;
+mod free;
 mod idle;
 mod interfaces;
+mod last_use;
 mod layouts;
 mod literals;
 mod load;
@@ -79,6 +81,7 @@ pub fn analyze_with_fast_paths(
     ports::check(&mut checker);
     idle::mark(&mut checker);
     loops::check(&mut checker);
+    free::check(&mut checker);
     allocation::check(&mut checker);
     unused::check(&mut checker);
     types::check_memory(&mut checker);

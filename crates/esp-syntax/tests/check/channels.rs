@@ -256,9 +256,6 @@ process Q { in(c, _); in(d, _); }
             error[E0409]: `out` sends `#t`
               at 4:86 `q`
               help: write `freeze(q)`
-            warning[W0904]: this allocation faults when the pool `t` is empty
-              at 4:116 `freeze(q)`
-              help: put it into a branch with a guard, as in `when (free(t) > 0)`
         "#]],
     );
 }

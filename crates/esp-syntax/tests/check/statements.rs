@@ -435,6 +435,36 @@ process Q { out(c, 1); in(d, _); }
 }
 
 #[test]
+fn e0507() {
+    check(
+        r##"
+type t = bytes[<=4]; pool t 2;
+channel c(int) shared; channel d(int) external out; channel e(int) external in;
+process P {
+  in(c, $n if n < free(t));
+  alt { in(c, _ if free(t) == 1) { } when (free(t) == 2) in(c, == free(t)) { } out(c, 1 - free(t)) { } }
+  in(d, $m if free(t) > 0);
+  alt { out(e, free(t)) { } }
+  out(c, free(t) + n + m);
+  match n { $k if k < free(t) => { } _ => { } }
+}
+process Q { while { alt { in(c, _) { } out(c, 1) { } } } }
+"##,
+        expect![[r#"
+            error[E0507]: `free` in a pattern is not asked again when an object is released
+              at 5:19 `free(t)`
+              help: ask in a guard, as in `when (free(t) > 0)`, or before the operation
+            error[E0507]: `free` in a pattern is not asked again when an object is released
+              at 6:20 `free(t)`
+              help: ask in a guard, as in `when (free(t) > 0)`, or before the operation
+            error[E0507]: `free` in the payload of an `alt` is not asked again when an object is released
+              at 6:91 `free(t)`
+              help: ask in a guard, as in `when (free(t) > 0)`, or before the operation
+        "#]],
+    );
+}
+
+#[test]
 fn e0505_e0506() {
     check(
         r##"

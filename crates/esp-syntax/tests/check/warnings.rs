@@ -64,6 +64,66 @@ process P {
     );
 }
 
+/// Only the `freeze`s that take an object are warned of; literals are, all of them.
+#[test]
+fn w0904_of_a_freeze() {
+    check(
+        r##"
+type t = bytes[<=4]; pool t 9; channel c(t) shared; channel d(t) shared;
+process Moved { var b: #t = #"a"; out(c, freeze(b)); }
+process UsedAgain { var b: #t = #"a"; out(c, freeze(b)); assert(b.len == 1); }
+process NewAgain { var b: #t = #"a"; out(c, freeze(b)); b = #"b"; assert(b.len == 1); }
+process Loop { var b: #t = #"a"; while { out(c, freeze(b)); } }
+process LeftLoop { var b: #t = #"a"; while { out(c, freeze(b)); break; } }
+process Arms { var b: #t = #"a"; if (free(t) == 9) { out(c, freeze(b)); } else { out(d, freeze(b)); } }
+process OneArm { var b: #t = #"a"; if (b.len == 1) { out(c, freeze(b)); assert(b.len == 1); } else { out(d, freeze(b)); } }
+process Alt { var b: #t = #"a"; alt { out(c, freeze(b)) { } out(d, freeze(b)) { b[0] = 1; } } }
+process Readers { while { alt { in(c, _) { } in(d, _) { } } } }
+"##,
+        expect![[r#"
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 3:29 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 4:33 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 4:46 `freeze(b)`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 5:32 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 5:61 `#"b"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 6:28 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 6:49 `freeze(b)`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 7:32 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 8:28 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 9:30 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 9:61 `freeze(b)`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 10:27 `#"a"`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+            warning[W0904]: this allocation faults when the pool `t` is empty
+              at 10:68 `freeze(b)`
+              help: put it into a branch with a guard, as in `when (free(t) > 0)`
+        "#]],
+    );
+}
+
 #[test]
 fn w0905() {
     check(
