@@ -9,6 +9,7 @@ use crate::surroundings::{Resting, Surroundings};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::ir::{MemoryMode, PoolId};
 use quaject_esp_ir::lost::Holders;
+use quaject_esp_ir::priority;
 use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::{Checks, Machine, State, Step, TooLarge};
 use rustc_hash::FxHashMap;
@@ -357,15 +358,26 @@ impl<'m> Mover<'m> {
             let info = self.info(instance, numbers[instance as usize]);
             !info.priority || can[instance as usize] & ((1u64 << branch) - 1) == 0
         };
+        let is_priority = |instance: u32| self.info(instance, numbers[instance as usize]).priority;
+        // Only two orders can contradict each other.
+        let contradict = (0..self.space.instances as u32).filter(|slot| is_priority(*slot)).count() > 1;
+        let mut meetings: Vec<Step> = Vec::new();
+        if contradict {
+            let steps = found.iter().map(|found| self.get(*found).step);
+            meetings.extend(steps.filter(|step| matches!(step, Step::Communicate { .. })));
+        }
+        let is_in_circle = |step: Step| {
+            let world = (!meetings.contains(&step)).then_some(step);
+            let steps: Vec<Step> = meetings.iter().copied().chain(world).collect();
+            priority::is_allowed(step, &steps, &is_priority)
+        };
         let allowed = |found: &MoveRef| match self.get(*found).step {
             Step::Local { .. } => true,
-            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
-                is_first(sender, sender_branch) && is_first(receiver, receiver_branch)
-            }
-            Step::FromWorld { instance, branch }
-            | Step::ToWorld { instance, branch }
-            | Step::After { instance, branch } => is_first(instance, branch),
             Step::Else { instance } => can[instance as usize] == 0,
+            step @ (Step::Communicate { .. } | Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. }) => {
+                priority::participants(step).all(|(instance, branch)| is_first(instance, branch))
+                    || contradict && is_in_circle(step)
+            }
         };
         found.retain(allowed);
         self.found = found;

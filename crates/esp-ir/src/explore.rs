@@ -115,7 +115,7 @@ impl Machine<'_> {
         let mut steps = scene.candidates();
         steps.retain(|step| match step {
             Step::FromWorld { instance, branch } | Step::ToWorld { instance, branch } => {
-                scene.open(*instance, *branch).is_some() && scene.is_first(Outside::AsTraced, *instance, *branch)
+                scene.open(*instance, *branch).is_some() && scene.is_allowed(*step, Outside::AsTraced)
             }
             Step::Local { .. } | Step::Communicate { .. } | Step::After { .. } | Step::Else { .. } => {
                 scene.is_possible(*step, Outside::AsTraced)

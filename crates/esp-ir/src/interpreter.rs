@@ -67,6 +67,13 @@ enum Found {
     Later,
 }
 
+/// Whether a search passes by a `pri alt` that would rather be met at another branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    By,
+    None,
+}
+
 impl<'p> Interpreter<'p> {
     /// A verified program at its start.
     pub fn new(program: &'p Program, checks: Checks) -> Result<Interpreter<'p>, TooLarge> {
@@ -321,33 +328,46 @@ impl Schedule {
                 }
             };
             let partners = if sends { &self.readers } else { &self.writers };
-            for partner in partners[channel.0 as usize].iter().copied() {
-                if partner == instance {
-                    continue;
+            for passing in [Passing::By, Passing::None] {
+                let mut passed = false;
+                for partner in partners[channel.0 as usize].iter().copied().filter(|partner| *partner != instance) {
+                    let partner_wait = scene.wait(partner).expect("queues hold who waits");
+                    for partner_branch in self.search_order(scene, partner, partner_wait) {
+                        let (own, other) = ((instance, branch), (partner, partner_branch));
+                        let (from, to) = if sends { (own, other) } else { (other, own) };
+                        if !scene.can_meet(from, to) {
+                            continue;
+                        }
+                        if passing == Passing::By && prefers(scene, partner, partner_branch, instance) {
+                            passed = true;
+                            break;
+                        }
+                        return self.meet(scene, from, to, (partner, partner_branch));
+                    }
                 }
-                let partner_wait = scene.wait(partner).expect("queues hold who waits");
-                for partner_branch in self.search_order(scene, partner, partner_wait) {
-                    let (own, other) = ((instance, branch), (partner, partner_branch));
-                    let (from, to) = if sends { (own, other) } else { (other, own) };
-                    if !scene.can_meet(from, to) {
-                        continue;
-                    }
-                    if self.must_look_first(scene, partner, partner_branch) {
-                        return Found::Later;
-                    }
-                    if let Some(earlier) = earlier_outside(scene, partner, partner_branch) {
-                        return Found::Partner(earlier);
-                    }
-                    return Found::Own(Step::Communicate {
-                        sender: from.0,
-                        sender_branch: from.1,
-                        receiver: to.0,
-                        receiver_branch: to.1,
-                    });
+                // Only a `pri alt` would rather have this branch than be met at another.
+                if !passed || wait.order == AltOrder::Fair {
+                    break;
                 }
             }
         }
         if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
+    }
+
+    /// A meeting with a partner, or what has to come before it.
+    fn meet(&self, scene: &mut Scene<'_>, from: (u32, u32), to: (u32, u32), (partner, branch): (u32, u32)) -> Found {
+        if self.must_look_first(scene, partner, branch) {
+            return Found::Later;
+        }
+        match earlier_outside(scene, partner, branch) {
+            Some(earlier) => Found::Partner(earlier),
+            None => Found::Own(Step::Communicate {
+                sender: from.0,
+                sender_branch: from.1,
+                receiver: to.0,
+                receiver_branch: to.1,
+            }),
+        }
     }
 
     /// Whether a branch of a waiting `pri alt` cannot be taken yet, as a guard that has opened may let an earlier one
@@ -458,6 +478,23 @@ fn policy(step: Step, scene: &Scene<'_>) -> Policy {
     let wait = scene.wait(instance).expect("a sender waits");
     let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
     scene.program.channels[channel.0 as usize].policy
+}
+
+/// Whether a waiting `pri alt` could be met by another instance at a branch that stands before this one.
+fn prefers(scene: &mut Scene<'_>, instance: u32, branch: u32, other: u32) -> bool {
+    let (Some(wait), Some(theirs)) = (scene.wait(instance), scene.wait(other)) else { return false };
+    if wait.order == AltOrder::Fair {
+        return false;
+    }
+    for earlier in 0..branch {
+        for their in 0..theirs.branches.len() as u32 {
+            let (own, their) = ((instance, earlier), (other, their));
+            if scene.can_meet(own, their) || scene.can_meet(their, own) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.

@@ -22,6 +22,7 @@ mod matching;
 pub mod model;
 pub mod native;
 mod outside;
+pub mod priority;
 pub mod read;
 pub mod replay;
 pub mod report;

@@ -3,6 +3,7 @@
 
 use crate::code::{OperationCode, PayloadCode};
 use crate::ir::AltOrder;
+use crate::priority::{self, participants};
 use crate::step::{Control, Outside, Scene};
 use crate::trace::Step;
 use crate::trial::{condition_changes_pools, wipe};
@@ -64,14 +65,12 @@ impl<'a> Scene<'a> {
             _ if self.state.unfinished.is_some() => false,
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
                 let (from, to) = ((sender, sender_branch), (receiver, receiver_branch));
-                self.can_meet(from, to)
-                    && self.is_first(outside, sender, sender_branch)
-                    && self.is_first(outside, receiver, receiver_branch)
+                self.can_meet(from, to) && self.is_allowed(step, outside)
             }
             Step::FromWorld { instance, branch } | Step::ToWorld { instance, branch } => {
                 self.can_commit_outside(Outside::Asked, instance, branch)
                     && step == self.outside_step(instance, branch)
-                    && self.is_first(outside, instance, branch)
+                    && self.is_allowed(step, outside)
             }
             Step::After { instance, branch } => {
                 let due = match self.open(instance, branch).map(|branch| &branch.operation) {
@@ -81,7 +80,7 @@ impl<'a> Scene<'a> {
                     },
                     Some(OperationCode::In { .. } | OperationCode::Out { .. }) | None => false,
                 };
-                due && self.is_first(outside, instance, branch)
+                due && self.is_allowed(step, outside)
             }
             Step::Else { instance } => {
                 let wait = self.state.instances.get(instance as usize).and_then(|_| self.wait(instance));
@@ -102,8 +101,41 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Whether the `pri alt`s allow a step that everybody is there for.
+    pub(crate) fn is_allowed(&mut self, step: Step, outside: Outside) -> bool {
+        if participants(step).all(|(instance, branch)| self.is_first(outside, instance, branch)) {
+            return true;
+        }
+        // Only two orders can contradict each other.
+        if (0..self.state.instances.len() as u32).filter(|instance| self.is_priority(*instance)).count() < 2 {
+            return false;
+        }
+        let mut steps = self.candidates();
+        steps.retain(|other| {
+            *other == step
+                || match *other {
+                    Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                        self.can_meet((sender, sender_branch), (receiver, receiver_branch))
+                    }
+                    Step::FromWorld { instance, branch }
+                    | Step::ToWorld { instance, branch }
+                    | Step::After { instance, branch } => self.can_commit_outside(outside, instance, branch),
+                    Step::Local { .. } | Step::Else { .. } => false,
+                }
+        });
+        priority::is_allowed(step, &steps, &|instance| self.is_priority(instance))
+    }
+
+    /// Whether an instance waits at a `pri alt` of several branches.
+    fn is_priority(&self, instance: u32) -> bool {
+        self.wait(instance).is_some_and(|wait| match wait.order {
+            AltOrder::Priority => wait.branches.len() > 1,
+            AltOrder::Fair => false,
+        })
+    }
+
     /// Whether no earlier branch of a `pri alt` can commit.
-    pub(crate) fn is_first(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+    fn is_first(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
         match self.wait(instance).map(|wait| wait.order) {
             Some(AltOrder::Priority) => (0..branch).all(|earlier| !self.can_commit(outside, instance, earlier)),
             Some(AltOrder::Fair) | None => true,

@@ -249,3 +249,56 @@ fn at_most_so_many_messages() {
         "#]],
     );
 }
+
+/// Each ranks what the other likes best second: neither meeting is passed over.
+#[test]
+fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
+    let program = |wrong: &str| {
+        format!(
+            "channel a(int); channel b(int);
+             process p {{ pri alt {{ out(a, 1) {{ }} out(b, 2) {{ }} }} }}
+             process q {{ pri alt {{ in(b, $n) {{ assert(n != {wrong}); }} in(a, $n) {{ assert(n != {wrong}); }} }} }}"
+        )
+    };
+    says(&program("3"), expect![[r#"
+        holds, 11 states, 11 reduced
+    "#]]);
+    says(&program("1"), expect![[r#"
+        error assert
+           1  p -> q: a(1)  (p.esp:2:36)
+           2  q  (p.esp:3:90)
+        fault `assert` in `q` at p.esp:3:78
+    "#]]);
+    says(&program("2"), expect![[r#"
+        error assert
+           1  p -> q: b(2)  (p.esp:2:50)
+           2  q  (p.esp:3:60)
+        fault `assert` in `q` at p.esp:3:48
+    "#]]);
+}
+
+#[test]
+fn pri_alts_that_rank_each_other_in_a_circle_go_on() {
+    says(
+        "channel a(int); channel b(int); channel c(int);
+         process p { pri alt { out(a, 1) { } in(c, _) { } } idle in(c, _); }
+         process q { pri alt { out(b, 2) { } in(a, _) { } } idle in(a, _); }
+         process r { pri alt { out(c, 3) { } in(b, _) { } } idle in(b, _); }",
+        expect![[r#"
+            holds, 56 states, 56 reduced
+        "#]],
+    );
+}
+
+/// An alt that is not `pri` does not decide which of its branches is met.
+#[test]
+fn a_pri_alt_is_met_at_its_first_branch() {
+    says(
+        "channel a(int); channel b(int);
+         process p { pri alt { out(a, 1) { } out(b, 2) { } } }
+         process q { alt { in(b, $n) { assert(n != 2); } in(a, $n) { assert(n != 2); } } }",
+        expect![[r#"
+            holds, 8 states, 4 reduced
+        "#]],
+    );
+}

@@ -71,6 +71,7 @@ impl<'p, 'a> Functions<'p, 'a> {
         for channel in 0..self.plan.channels.len() {
             self.channel(channel);
         }
+        self.preferences();
     }
 
     fn function(&mut self, index: usize) {

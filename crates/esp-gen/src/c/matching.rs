@@ -15,6 +15,7 @@ use super::functions::Functions;
 use super::helpers::Depth;
 use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
+use super::priority::{Passing, passes_by, readers_are_passed_by};
 use crate::layout::{View, has_boxes};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ impl Functions<'_, '_> {
         let data = &plan.channels[channel];
         let search_writers = !writers_in_place(plan, channel);
         let search_readers = readers_are_searched(plan, channel);
-        if search_writers || search_readers {
+        if search_writers || search_readers || plan.is_asked(&data.readers) {
             for end in &data.readers {
                 self.match_function(*end, channel);
             }
@@ -222,6 +223,7 @@ impl Functions<'_, '_> {
         ends: &[End],
         words: u32,
         bits: &str,
+        but: Passing,
         each: &dyn Fn(&mut Code<'_, '_>, usize),
     ) {
         let plan = self.plan;
@@ -237,7 +239,12 @@ impl Functions<'_, '_> {
         }
         code.line("uint32_t word, set;");
         code.open(&format!("for (word = 0; word < {words}u; word++) {{"));
-        code.open(&format!("for (set = t->{bits}[word]; set; set &= set - 1) {{"));
+        let but = match but {
+            Passing::None => "",
+            Passing::Always => " & ~but[word]",
+            Passing::Perhaps => " & ~(but ? but[word] : 0)",
+        };
+        code.open(&format!("for (set = t->{bits}[word]{but}; set; set &= set - 1) {{"));
         code.line("const uint32_t bit = word * 32u + esp_lowest(set);");
         for (index, process) in all.iter().enumerate() {
             let (first, data) = (plan.first_bit(ends, *process), &plan.processes[*process]);
@@ -257,14 +264,19 @@ impl Functions<'_, '_> {
         let plan = self.plan;
         let data = &plan.channels[channel];
         let (name, channel_name) = (plan.branch_name(end), &data.name);
+        let passing = if passes_by(plan, end, &data.writers) { Passing::Always } else { Passing::None };
         let head = format!(
             "static uint32_t {name}_find({} *t, esp_pid self, {channel_name}_view *m, uint32_t *branch, \
-             uint32_t *fault)",
-            self.state()
+             uint32_t *fault{})",
+            self.state(),
+            if passing == Passing::Always { ", const uint32_t *but" } else { "" }
         );
         let mut code = self.code(Scope::Region(end.process));
         let stamped = data.writer_instances > 1;
         code.line("uint32_t found = 0;");
+        if passing == Passing::Always {
+            code.line("(void)but;");
+        }
         if stamped {
             code.line("uint64_t best = 0;");
         }
@@ -274,6 +286,7 @@ impl Functions<'_, '_> {
             &data.writers,
             data.writer_words(),
             &format!("{channel_name}_writers"),
+            passing,
             &|code, process| {
                 let writer = &plan.processes[process];
                 line!(code, "uint32_t at = 0, b, f;");
@@ -326,12 +339,17 @@ impl Functions<'_, '_> {
         let plan = self.plan;
         let data = &plan.channels[channel];
         let name = &data.name;
+        let passing = if readers_are_passed_by(plan, channel) { Passing::Perhaps } else { Passing::None };
         let head = format!(
             "static uint32_t {name}_find_reader({} *t, esp_pid self, const {name}_view *m, uint32_t fault, \
-             uint32_t *branch, uint32_t *result)",
-            self.state()
+             uint32_t *branch, uint32_t *result{})",
+            self.state(),
+            if passing == Passing::Perhaps { ", const uint32_t *but" } else { "" }
         );
         let mut code = self.code(Scope::Function(0));
+        if passing == Passing::Perhaps {
+            code.line("(void)but;");
+        }
         let shared = plan.program.channels[channel].sharing == Sharing::Shared && data.reader_instances > 1;
         code.line("uint32_t found = 0;");
         if shared {
@@ -342,6 +360,7 @@ impl Functions<'_, '_> {
             &data.readers,
             data.reader_words(),
             &format!("{name}_readers"),
+            passing,
             &|code, process| {
                 let reader = &plan.processes[process];
                 line!(code, "uint32_t b = 0, r;");
@@ -400,6 +419,7 @@ pub(crate) fn readers_in_place(plan: &Plan<'_>, channel: usize) -> bool {
     let data = &plan.channels[channel];
     data.reader_instances <= 1
         && !tries_in_vain(plan, channel, &data.readers)
+        && !readers_are_passed_by(plan, channel)
         && data.readers.iter().all(|end| {
             let same_wait = data.readers.iter().filter(|other| (other.process, other.wait) == (end.process, end.wait));
             same_wait.count() == 1

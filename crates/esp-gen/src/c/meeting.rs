@@ -10,7 +10,7 @@ use super::matching::{
 };
 use super::pattern::{Counting, binds, conditions, keep, parts};
 use super::plan::{End, Plan};
-use super::priority::give_way;
+use super::priority::{close_search, give_way, open_search, pass_by, passes_by, readers_are_passed_by};
 use super::process::{enter, push, reopen, resume_pc, trace};
 use crate::layout::{View, has_boxes};
 use quaject_esp_ir::ir::*;
@@ -66,11 +66,19 @@ pub(crate) fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
     }
     let jump = |how: &str| format!("goto {name}_{how};");
     if !writers_in_place(plan, channel) {
+        let passes = passes_by(plan, end, &data.writers);
+        if passes {
+            open_search(code, data.writer_words());
+        }
+        let but = if passes { ", but_" } else { "" };
         code.open("{");
         line!(code, "{}_view v_;", data.name);
         line!(code, "uint32_t w_, f_ = 0, r_ = 0;");
-        code.open(&format!("if ((w_ = {name}_find(t, {own}, &v_, &f_, &r_)) != 0) {{"));
+        code.open(&format!("if ((w_ = {name}_find(t, {own}, &v_, &f_, &r_{but})) != 0) {{"));
         code.line("const esp_pid s_ = w_ - 1;");
+        if passes {
+            pass_by(code, end, &data.writers, "s_", "f_");
+        }
         give_way(code, end, &data.writers, "s_", "f_");
         trace(code, "'c'", "s_", "f_", &own, &end.branch.to_string());
         code.open("if (ESP_UNLIKELY(r_ > 1)) {");
@@ -96,6 +104,9 @@ pub(crate) fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
         meet(code, channel, "s_", None, &jump);
         code.close("}");
         code.close("}");
+        if passes {
+            close_search(code, end);
+        }
         return;
     }
     let writers: Vec<End> = data.writers.iter().copied().filter(|writer| writer.process != end.process).collect();
@@ -284,6 +295,15 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
     }
     // Some reader is found by a search, then its process and branch by a table of jumps.
     let words = data.reader_words();
+    let passes = passes_by(plan, end, &data.readers);
+    if passes {
+        open_search(code, words);
+    }
+    let but = match (passes, readers_are_passed_by(plan, channel)) {
+        (true, _) => ", but_",
+        (false, true) => ", 0",
+        (false, false) => "",
+    };
     if words > 0 {
         let any: Vec<String> = (0..words).map(|word| format!("t->{}_readers[{word}]", data.name)).collect();
         code.open(&format!("if ({}) {{", any.join(" | ")));
@@ -312,13 +332,16 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
             line!(code, "f_ = {}_payload(t, {own}, &v_);", plan.branch_name(end));
         }
     }
-    line!(code, "found_ = {}_find_reader(t, {own}, &v_, f_, &b_to_, &r_);", data.name);
+    line!(code, "found_ = {}_find_reader(t, {own}, &v_, f_, &b_to_, &r_{but});", data.name);
     if trial {
         code.line("pools_restore(t);");
     }
     code.open("if (found_) {");
     code.line("to = found_ - 1;");
     code.line("to_branch = b_to_;");
+    if passes {
+        pass_by(code, end, &data.readers, "to", "b_to_");
+    }
     give_way(code, end, &data.readers, "to", "b_to_");
     trace(code, "'c'", &own, &end.branch.to_string(), "to", "b_to_");
     code.open("if (ESP_UNLIKELY(r_ > 1)) {");
@@ -337,6 +360,9 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
     meet(code, channel, &own, Some(pc), &|how: &str| format!("goto {name}_{how};"));
     code.close("}");
     code.close("}");
+    if passes {
+        close_search(code, end);
+    }
 }
 
 /// Jumps to the code of the reader that a search has found: instance `to`, branch `to_branch`.

@@ -6,10 +6,10 @@ use super::names::{Names, OWN_NAMES};
 use super::{Options, Style};
 use crate::layout::has_boxes;
 use quaject_esp_ir::ir::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A channel operation as one end of a rendezvous.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct End {
     pub(crate) process: usize,
     /// Index into [`ProcessPlan::waits`].
@@ -32,6 +32,8 @@ pub(crate) struct WaitPlan {
     pub(crate) retries: bool,
     /// Whether it may meet a `pri alt` that has to look first: it queues behind that and is tried again.
     pub(crate) defers: bool,
+    /// Whether it may pass by a `pri alt` that it could meet at a better branch of that.
+    pub(crate) passes_by: bool,
     /// Whether its place in the queues of waiting instances matters.
     pub(crate) stamped: bool,
     /// Where its search begins anew if it had to leave the step in the midst of it: a `pri alt` it met sent a message
@@ -42,7 +44,7 @@ pub(crate) struct WaitPlan {
 impl WaitPlan {
     /// Whether the values of its messages are put beside the frame before the search, which may begin anew.
     pub(crate) fn parks_first(&self) -> bool {
-        self.polled || self.is_retried() || self.resume_pc.is_some()
+        self.polled || self.is_retried() || self.passes_by || self.resume_pc.is_some()
     }
 
     /// Whether an instance that waits here may be on the ready list, to look for partners again.
@@ -109,9 +111,11 @@ pub(crate) struct Plan<'a> {
     pub(crate) types: Vec<String>,
     /// The same for the world's form of those that hold boxed parts.
     world_types: Vec<String>,
+    /// Meetings that an alt asks for before it passes by a `pri alt`: who waits, and who asks.
+    pub(crate) asked: BTreeSet<(End, End)>,
 }
 
-fn branch_channel(branch: &Branch) -> Option<(ChannelId, Direction)> {
+pub(crate) fn branch_channel(branch: &Branch) -> Option<(ChannelId, Direction)> {
     match &branch.operation {
         Operation::In { channel, .. } => Some((*channel, Direction::In)),
         Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
@@ -175,9 +179,11 @@ impl<'a> Plan<'a> {
             own,
             types,
             world_types,
+            asked: BTreeSet::new(),
         };
         plan.find_ends();
         plan.find_deferring();
+        plan.asked = plan.asked_ends();
         plan.find_resumed(pc);
         plan
     }
@@ -224,7 +230,9 @@ impl<'a> Plan<'a> {
         for process in 0..self.processes.len() {
             for wait in 0..self.processes[process].waits.len() {
                 let defers = self.partners(process, wait).any(|end| self.is_held(end));
+                let passes_by = self.partners(process, wait).any(|end| self.is_passed_by(end, (process, wait)));
                 self.processes[process].waits[wait].defers = defers;
+                self.processes[process].waits[wait].passes_by = passes_by;
             }
         }
     }
@@ -263,29 +271,6 @@ impl<'a> Plan<'a> {
                     pc += 1;
                 }
             }
-        }
-    }
-
-    /// Whether a branch of a `pri alt` stands after one on the world or the clock, which comes first if it can commit.
-    pub(crate) fn is_outranked(&self, end: End) -> bool {
-        let wait = self.wait(end.process, end.wait);
-        match wait.order {
-            AltOrder::Priority => wait.branches[..end.branch].iter().any(|branch| !self.is_internal(branch)),
-            AltOrder::Fair => false,
-        }
-    }
-
-    /// Whether a branch of a `pri alt` stands after one inside that may become possible while it waits, as a guard at
-    /// either end of that asks for free objects.
-    pub(crate) fn is_held(&self, end: End) -> bool {
-        let wait = self.wait(end.process, end.wait);
-        let opens = |branch: &Branch| {
-            self.is_internal(branch)
-                && (asks_free(branch) || self.opposite(branch).iter().any(|partner| asks_free(self.branch(*partner))))
-        };
-        match wait.order {
-            AltOrder::Priority => wait.branches[..end.branch].iter().any(opens),
-            AltOrder::Fair => false,
         }
     }
 
@@ -498,6 +483,7 @@ fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32
                     masked,
                     retries: wait.branches.iter().any(asks_free),
                     defers: false,
+                    passes_by: false,
                     stamped: false,
                     resume_pc: None,
                 });

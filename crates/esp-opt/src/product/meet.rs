@@ -10,6 +10,8 @@ use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Step, Transfer, Type, TypeId, TypeTable, Wait,
 };
+use quaject_esp_ir::priority::is_allowed;
+use quaject_esp_ir::trace;
 use std::collections::BTreeSet;
 
 /// Partner of a way that leads to the world.
@@ -132,15 +134,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The rendezvous that comes first: furthest downstream, then by the rotation or priority of both waits.
     fn first(&self, path: &Path, meetings: &[Meeting], preferred: &BTreeSet<usize>) -> Option<Meeting> {
-        let allowed = |(writer, written, reader, read): &&Meeting| {
-            let has_earlier = |member: usize, branch: u32, at: &dyn Fn(&Meeting) -> Option<(usize, u32)>| {
-                let (_, wait) = self.standing(path, member).expect("who meets waits");
-                wait.order == AltOrder::Priority
-                    && meetings.iter().filter_map(at).any(|(other, earlier)| other == member && earlier < branch)
-            };
-            !has_earlier(*writer, *written, &|(member, branch, _, _)| Some((*member, *branch)))
-                && !has_earlier(*reader, *read, &|(_, _, member, branch)| Some((*member, *branch)))
+        let step = |(writer, written, reader, read): &Meeting| trace::Step::Communicate {
+            sender: *writer as u32,
+            sender_branch: *written,
+            receiver: *reader as u32,
+            receiver_branch: *read,
         };
+        let steps: Vec<trace::Step> = meetings.iter().map(step).collect();
+        let is_priority = |member: u32| {
+            let (_, wait) = self.standing(path, member as usize).expect("who meets waits");
+            wait.order == AltOrder::Priority
+        };
+        let allowed = |meeting: &&Meeting| is_allowed(step(meeting), &steps, &is_priority);
         let rank = |(writer, written, reader, read): &&Meeting| {
             (
                 !preferred.contains(reader) && !preferred.contains(writer),
@@ -149,7 +154,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 self.rank(path, *writer, (*written, *reader as u32)),
             )
         };
-        meetings.iter().filter(allowed).min_by_key(rank).or(meetings.first()).copied()
+        meetings.iter().filter(allowed).min_by_key(rank).copied()
     }
 
     /// Where a way stands in the order in which a waiting member looks at them.
