@@ -260,21 +260,30 @@ fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
              process q {{ pri alt {{ in(b, $n) {{ assert(n != {wrong}); }} in(a, $n) {{ assert(n != {wrong}); }} }} }}"
         )
     };
-    says(&program("3"), expect![[r#"
+    says(
+        &program("3"),
+        expect![[r#"
         holds, 11 states, 11 reduced
-    "#]]);
-    says(&program("1"), expect![[r#"
+    "#]],
+    );
+    says(
+        &program("1"),
+        expect![[r#"
         error assert
            1  p -> q: a(1)  (p.esp:2:36)
            2  q  (p.esp:3:90)
         fault `assert` in `q` at p.esp:3:78
-    "#]]);
-    says(&program("2"), expect![[r#"
+    "#]],
+    );
+    says(
+        &program("2"),
+        expect![[r#"
         error assert
            1  p -> q: b(2)  (p.esp:2:50)
            2  q  (p.esp:3:60)
         fault `assert` in `q` at p.esp:3:48
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
