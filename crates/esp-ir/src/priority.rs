@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn nothing_is_before_anything_without_priority() {
-        assert_eq!(allowed(&[], &|_| false), []);
+        assert!(allowed(&[], &|_| false).is_empty());
         assert_eq!(allowed(&[meet(0, 0, 1, 1), meet(0, 1, 1, 0)], &|_| false), [true, true]);
     }
 
@@ -113,6 +113,6 @@ mod tests {
             })
             .collect();
         broken.push(Step::After { instance: 1, branch: 0 });
-        assert_eq!(allowed(&broken, &|_| true), [false, false, true, true]);
+        assert_eq!(allowed(&broken, &|_| true), [false, false, false, true]);
     }
 }

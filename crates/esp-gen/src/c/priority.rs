@@ -276,7 +276,7 @@ impl Functions<'_, '_> {
                 match payload {
                     Payload::Ready(parts) => {
                         ready_message(&mut code, end, parts, "m->", Source::Parked);
-                        if let Some((dead, number)) = dead_message(&mut code, end, channel, "(*m)", Depth::Direct) {
+                        if let Some((dead, number)) = dead_message(&code, end, channel, "(*m)", Depth::Direct) {
                             line!(code, "if (ESP_UNLIKELY({dead})) return {number};");
                         }
                         code.line("return 1;");
