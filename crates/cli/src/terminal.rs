@@ -163,3 +163,8 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Stop> {
         Err(error) => Err(Stop::at(Trouble::file("write", "standard output", &error))),
     }
 }
+
+/// Prints a verdict. That its reader leaves early changes nothing: the command goes on, and its status tells the rest.
+pub(crate) fn print_verdict(bytes: &[u8]) -> Result<(), Stop> {
+    print(bytes).or_else(|stop| if stop.trouble.is_none() { Ok(()) } else { Err(stop) })
+}

@@ -301,6 +301,23 @@ fn a_closed_pipe_ends_quietly() {
     assert!(!complaint.contains("panicked"), "{complaint}");
 }
 
+/// A verdict whose reader has left: nobody reads it, but scripts still see the status.
+#[test]
+fn a_closed_pipe_does_not_change_a_verdict() {
+    let folder = scratch("verdict");
+    let program = folder.join("wrong.esp");
+    fs::write(&program, "channel c(int) external out;\nprocess p { in(c, $n); assert(n < 3); }\n")
+        .expect("the scratch folder is ours");
+    for commands in [&["verify"][..], &["verify", "--json"]] {
+        let mut qj = Command::new("timeout");
+        qj.arg(PATIENCE).arg(env!("CARGO_BIN_EXE_qj")).args(commands).arg(&program);
+        let mut child = qj.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("timeout starts");
+        drop(child.stdout.take());
+        let status = child.wait().expect("the child can be waited for");
+        assert_eq!(status.code(), Some(1), "{commands:?}");
+    }
+}
+
 /// A small deterministic source of numbers (xorshift64*).
 struct Random(u64);
 

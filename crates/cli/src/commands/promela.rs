@@ -2,7 +2,7 @@
 
 use super::verify::{no_such, tell};
 use crate::arguments::{Build, Verify};
-use crate::terminal::{Status, Stop, Terminal, print, say};
+use crate::terminal::{Status, Stop, Terminal, print, print_verdict, say};
 use quaject_esp::{Modelled, Part, Subject};
 use quaject_esp_check::{Counterexample, Limit, Options, Problem, Refusal, Report, Verdict, follow, restrictions};
 use quaject_esp_gen::promela::{self, Reduction};
@@ -171,6 +171,6 @@ fn spurious(model: &ModelProgram, text: &promela::Model, search: &Search) -> Res
         told.push_str(&format!("the model does more than the program at {place}: {}\n", approximation.what));
     }
     told.push_str(&format!("{} states; the built-in engine is exact here\n", search.states));
-    print(told.as_bytes())?;
+    print_verdict(told.as_bytes())?;
     Ok(Status::Unfinished)
 }

@@ -2,7 +2,7 @@
 //! user would run it.
 
 use crate::arguments::{Engine, Test};
-use crate::terminal::{Status, Stop, Terminal, print};
+use crate::terminal::{Status, Stop, Terminal, print_verdict};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::files::{read_bytes, write_file};
 use similar::TextDiff;
@@ -123,7 +123,7 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
     }
     let passed = jobs.len() - failed;
     report.push_str(&format!("{passed} passed, {failed} failed\n"));
-    print(report.as_bytes())?;
+    print_verdict(report.as_bytes())?;
     Ok(if failed == 0 { Status::Done } else { Status::Wrong })
 }
 

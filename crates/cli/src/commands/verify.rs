@@ -1,7 +1,7 @@
 //! `qj verify`
 
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::{Status, Stop, Terminal, print, say};
+use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
     Compaction, Confirmation, Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report,
@@ -66,7 +66,7 @@ fn confirm(modelled: &Modelled, model: &ModelProgram, found: &Counterexample) ->
         Err(Refusal::TooLarge(_) | Refusal::Property(_)) => Confirmation::NotAsked.text(),
         Err(Refusal::Unbounded(_)) => "the whole program was not asked: what comes from outside needs ranges",
     };
-    print(format!("{text}\n").as_bytes())
+    print_verdict(format!("{text}\n").as_bytes())
 }
 
 /// How long `qj check --verify` takes at most, in milliseconds.
@@ -85,7 +85,7 @@ pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
         // What cannot be explored, or not in this time, is for `qj verify` to tell.
         let Ok(report) = quaject_esp_check::check(model, &options, &mut |_| {}) else { continue };
         if let Verdict::Violated(_) = report.verdict {
-            print(report.text(model, &options).as_bytes())?;
+            print_verdict(report.text(model, &options).as_bytes())?;
             wrong = true;
         }
     }
@@ -132,7 +132,7 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
         let shown = super::stepper::step_through(model, &followed, &scenes);
         shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
     }
-    print(followed.text(model).as_bytes())?;
+    print_verdict(followed.text(model).as_bytes())?;
     confirm(&modelled, model, &followed)?;
     Ok(Status::Fault)
 }
@@ -214,9 +214,9 @@ pub(crate) fn tell(model: &ModelProgram, options: &Options, report: &Report, jso
     if json {
         let mut line = json_of(model, options, report).to_string();
         line.push('\n');
-        return print(line.as_bytes());
+        return print_verdict(line.as_bytes());
     }
-    print(report.text(model, options).as_bytes())
+    print_verdict(report.text(model, options).as_bytes())
 }
 
 /// The verdict for programs.
