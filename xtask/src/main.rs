@@ -21,7 +21,7 @@ const HELP: &str = "\
 Tasks of the Quaject workspace
 
 cargo xtask test                   install what the tests need, then run every test
-cargo xtask test --quick           likewise, with sizes that together stay under two minutes
+cargo xtask test --quick           likewise, with small sizes
 cargo xtask bench                  list the benchmarks
 cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the package registries
 cargo xtask codegen                write the emitters that machines/*.spec generate

@@ -12,7 +12,7 @@ use crate::tools;
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// Under two minutes where everything is built; the tests read `QJ_TEST=quick` through `quaject-test-support`.
+    /// Small samples; the tests read `QJ_TEST=quick` through `quaject-test-support`.
     Quick,
     /// Everything.
     Full,

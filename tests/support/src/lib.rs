@@ -2,7 +2,7 @@
 //! Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
 //! files, which several crates must bear. Knows no crate of the product.
 //!
-//! `QJ_TEST` says how much: `quick` (under two minutes in all), `full` (everything that guards a commit) or `soak`
+//! `QJ_TEST` says how much: `quick` (small samples), `full` (everything that guards a commit) or `soak`
 //! (hours; the proof before a release). Unset means `full`, except that a missing tool is then skipped, loudly, so that
 //! `cargo test -p CRATE` works on a bare machine. `cargo xtask test` always sets the variable.
 #![forbid(unsafe_code)]
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 /// How much work the tests are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
-    /// The whole run stays under two minutes: small samples, nothing that compiles many files.
+    /// Small samples, nothing that compiles many files.
     Quick,
     /// What guards a commit: everything, with samples that fit into CI.
     Full,
