@@ -43,6 +43,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "programs built against the installed C library",
     },
     Tool {
+        package: Package::Named("libpcap0.8"),
+        probe: "find /lib /usr/lib /usr/local/lib -name 'libpcap.so.0.8*' | grep -q .",
+        needed_by: "packet filters in tcpdump's syntax, `bpf_filter` as the oracle",
+    },
+    Tool {
         package: Package::Named("curl"),
         probe: "curl --version",
         needed_by: "the file server of Asynchronous C serves real clients",

@@ -1,0 +1,351 @@
+//! The code of a group up to its key: lengths, constants, checks, the words of the key. Loads take bytes along that
+//! nobody asked for, never bytes that were not found to be there.
+//!
+//! Most packets have IPv4 headers of 20 bytes. So a shape with one base of the form `4*([k]&0xf)` has a form in which
+//! that is known and offsets are constants: the five is one more constant of the header check. Its general form is out
+//! of line and fills the same registers.
+
+use super::{Emitter, Rare, Reg, lookup};
+use crate::group::Data;
+use crate::ir::Sense;
+use crate::layout::{Constant, Window, constants};
+use crate::shape::{Byte, Check, Number, Place, Shape, Span};
+use quaject_vcode::{Core, Error, Extension, Label, Register};
+
+/// Bases beyond this are not computed: no packet is so long.
+const FURTHEST: u64 = 1 << 40;
+
+/// What is loaded and compared before a lookup.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    places: Vec<Place>,
+    header: Vec<Constant>,
+    key: Vec<Window>,
+    checks: Vec<(Check, Option<Span>)>,
+}
+
+/// The case that a form is specialised for: the byte at an offset from the start, under a mask, is a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guess {
+    offset: u32,
+    mask: u8,
+    value: u8,
+}
+
+/// Where a plan leaves what it loads.
+#[derive(Clone, Debug)]
+pub(super) struct Registers {
+    /// The words of the key.
+    pub(super) key: Vec<Reg>,
+    /// The numbers of checks that filters differ in.
+    pub(super) numbers: Vec<Reg>,
+    /// For what is needed for a moment.
+    pub(super) scratch: Reg,
+}
+
+impl Plan {
+    fn general(data: &Data) -> Plan {
+        let layout = &data.layout;
+        let span = |at: usize| (!layout.listed[at]).then(|| layout.common.spans[at]);
+        let checks = layout.shape.checks.iter().enumerate();
+        Plan {
+            places: layout.shape.places.clone(),
+            header: layout.header.clone(),
+            key: layout.key.clone(),
+            checks: checks.map(|(at, check)| (check.clone(), span(at))).collect(),
+        }
+    }
+
+    /// The form for headers of twenty bytes, if the shape has one such header and nothing else moves.
+    fn specialised(&self, data: &Data) -> Option<(Plan, Guess)> {
+        let [start, other] = &self.places[..] else { return None };
+        let [moved] = &other.moves[..] else { return None };
+        if (moved.number.base, moved.number.width, moved.mask, moved.shift) != (0, 1, 0x0f, 2) {
+            return None;
+        }
+        const WORDS: u8 = 5;
+        let by = 4 * u32::from(WORDS);
+        let layout = &data.layout;
+        let (mut bytes, mut values) = (Vec::new(), Vec::new());
+        let own = layout.shape.bytes.iter().zip(&layout.common.bytes).zip(&layout.varying);
+        for ((byte, value), _) in own.filter(|(_, varying)| !**varying) {
+            let offset = if byte.base == 0 { byte.offset } else { byte.offset.checked_add(by)? };
+            bytes.push(Byte { base: 0, offset, mask: byte.mask });
+            values.push(*value);
+        }
+        let nibble = Byte { base: 0, offset: moved.number.offset, mask: 0x0f };
+        match bytes.iter().position(|byte| byte.offset == nibble.offset) {
+            Some(at) if bytes[at].mask & 0x0f != 0 => return None,
+            Some(at) => {
+                bytes[at].mask |= 0x0f;
+                values[at] |= WORDS;
+            }
+            None => {
+                bytes.push(nibble);
+                values.push(WORDS);
+            }
+        }
+        let mut order: Vec<usize> = (0..bytes.len()).collect();
+        order.sort_by_key(|at| bytes[*at].offset);
+        if order.windows(2).any(|pair| bytes[pair[0]].offset == bytes[pair[1]].offset) {
+            return None;
+        }
+        let need = start.need.max(other.need + u64::from(by));
+        let shape = Shape {
+            places: vec![Place { moves: Vec::new(), need }],
+            bytes: order.iter().map(|at| bytes[*at]).collect(),
+            checks: Vec::new(),
+        };
+        let mut common = layout.common.clone();
+        common.bytes = order.iter().map(|at| values[*at]).collect();
+        let header = constants(&shape.bytes, &shape, &common, &shape.places);
+        let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + by };
+        let key = self.key.iter().map(|window| Window { base: 0, offset: flat(window.offset, window.base), ..*window });
+        let checks = self.checks.iter().map(|(check, span)| {
+            let number = check.number.map(|own| Number { base: 0, offset: flat(own.offset, own.base), ..own });
+            (Check { number, ..check.clone() }, *span)
+        });
+        let plan = Plan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
+        Some((plan, Guess { offset: nibble.offset, mask: 0x0f, value: WORDS }))
+    }
+
+    /// Whether offsets fit instructions and sums do not wrap.
+    fn is_writable(&self) -> bool {
+        let near = |offset: u32| offset < 1 << 30;
+        self.places.iter().all(|place| {
+            let most = place.moves.iter().map(|part| {
+                let most = u64::from(part.mask);
+                let by = u32::from(part.shift.unsigned_abs());
+                if part.shift < 0 { most >> by } else { most << by }
+            });
+            most.fold(0_u64, u64::saturating_add) < FURTHEST
+                && place.need < 1 << 30
+                && place.moves.iter().all(|part| near(part.number.offset))
+        }) && self.header.iter().all(|constant| near(constant.window.offset))
+            && self.key.iter().all(|window| near(window.offset))
+            && self.checks.iter().all(|(check, _)| check.number.is_none_or(|number| near(number.offset)))
+    }
+}
+
+/// Writes the lookup of a packet in a group: the rank to `result`, or a jump to `miss`.
+pub(super) fn write(emitter: &mut Emitter<'_>, data: &Data, result: Reg, miss: Label) -> Result<(), Error> {
+    let general = Plan::general(data);
+    if !general.is_writable() {
+        return Err(Error::Immediate);
+    }
+    let mut key = Vec::new();
+    for _ in &general.key {
+        key.push(emitter.temporary()?);
+    }
+    let mut numbers = Vec::new();
+    for _ in general.checks.iter().filter(|(_, span)| span.is_none()) {
+        numbers.push(emitter.temporary()?);
+    }
+    let registers = Registers { key, numbers, scratch: result };
+    let join = emitter.asm.label();
+    match general.specialised(data) {
+        Some((plan, guess)) => {
+            let begin = emitter.asm.label();
+            write_plan(emitter, &plan, &registers, begin)?;
+            let rare = Rare { plan: general, begin, join, miss, registers: registers.clone(), guess };
+            emitter.rare.push(rare);
+        }
+        None => write_plan(emitter, &general, &registers, miss)?,
+    }
+    emitter.asm.bind(join);
+    lookup::write(emitter, data, &registers, result, miss)?;
+    for register in registers.key.into_iter().chain(registers.numbers) {
+        emitter.asm.putreg(register);
+    }
+    Ok(())
+}
+
+/// Writes a general form out of line.
+pub(super) fn write_rare(emitter: &mut Emitter<'_>, rare: &Rare) -> Result<(), Error> {
+    emitter.asm.bind(rare.begin);
+    // What the registers of the group hold may be what another stage needs, so they are not given out again.
+    let held: Vec<Reg> = rare.registers.key.iter().chain(&rare.registers.numbers).copied().collect();
+    for register in &held {
+        emitter.asm.claim(*register)?;
+    }
+    let t = rare.registers.scratch;
+    let need = rare.plan.places[0].need.max(u64::from(rare.guess.offset) + 1);
+    emitter.asm.bltuli(emitter.length, need, rare.miss);
+    emitter.asm.lduci(t, emitter.data, rare.guess.offset as i32);
+    emitter.asm.andui(t, t, rare.guess.mask.into());
+    emitter.asm.bequi(t, rare.guess.value.into(), rare.miss);
+    write_plan(emitter, &rare.plan, &rare.registers, rare.miss)?;
+    emitter.asm.j(rare.join);
+    for register in held {
+        emitter.asm.putreg(register);
+    }
+    Ok(())
+}
+
+fn write_plan(emitter: &mut Emitter<'_>, plan: &Plan, registers: &Registers, miss: Label) -> Result<(), Error> {
+    let t = registers.scratch;
+    let need = plan.places[0].need;
+    if need > 0 {
+        emitter.asm.bltuli(emitter.length, need, miss);
+    }
+    // What can be compared before bases are known, is.
+    let (early, late): (Vec<&Constant>, Vec<&Constant>) = plan.header.iter().partition(|own| own.window.base == 0);
+    let mut bases = vec![emitter.data];
+    write_header(emitter, &early, &bases, t, miss)?;
+    for place in &plan.places[1..] {
+        let base = emitter.temporary()?;
+        emitter.asm.setul(base, 0);
+        for part in &place.moves {
+            write_number(emitter, t, part.number, &bases);
+            if part.mask != full(part.number.width) {
+                emitter.asm.andui(t, t, part.mask);
+            }
+            match part.shift {
+                0 => {}
+                left @ 1.. => emitter.asm.lshuli(t, t, left as u64),
+                right => emitter.asm.rshuli(t, t, right.unsigned_abs().into()),
+            }
+            emitter.asm.addul(base, base, t);
+        }
+        emitter.asm.adduli(t, base, place.need);
+        emitter.asm.bgtul(t, emitter.length, miss);
+        emitter.asm.addul(base, base, emitter.data);
+        bases.push(base);
+    }
+    write_header(emitter, &late, &bases, t, miss)?;
+    let mut numbers = registers.numbers.iter();
+    for (check, span) in &plan.checks {
+        match span {
+            Some(span) => write_check(emitter, check, *span, t, &bases, miss),
+            None => {
+                let number = *numbers.next().ok_or(Error::Registers)?;
+                write_checked(emitter, number, check, &bases);
+            }
+        }
+    }
+    for (window, register) in plan.key.iter().zip(&registers.key) {
+        write_window(emitter, *register, *window, &bases);
+    }
+    for base in bases.into_iter().skip(1) {
+        emitter.asm.putreg(base);
+    }
+    Ok(())
+}
+
+/// Compares constants: differences are or-ed, so that one branch tells.
+fn write_header(
+    emitter: &mut Emitter<'_>,
+    constants: &[&Constant],
+    bases: &[Reg],
+    t: Reg,
+    miss: Label,
+) -> Result<(), Error> {
+    let Some((first, rest)) = constants.split_first() else { return Ok(()) };
+    write_window(emitter, t, first.window, bases);
+    if rest.is_empty() {
+        emitter.asm.bneuli(t, first.value, miss);
+        return Ok(());
+    }
+    let u = emitter.temporary()?;
+    difference(emitter, t, first);
+    for constant in rest {
+        write_window(emitter, u, constant.window, bases);
+        difference(emitter, u, constant);
+        emitter.asm.orul(t, t, u);
+    }
+    emitter.asm.bneuli(t, 0, miss);
+    emitter.asm.putreg(u);
+    Ok(())
+}
+
+/// Leaves zero if the value is the constant.
+fn difference(emitter: &mut Emitter<'_>, t: Reg, constant: &Constant) {
+    match (constant.value, constant.window.width) {
+        (0, _) => {}
+        (value, 8) => emitter.asm.xoruli(t, t, value),
+        (value, _) => emitter.asm.xorui(t, t, value as u32),
+    }
+}
+
+fn write_window(emitter: &mut Emitter<'_>, d: Reg, window: Window, bases: &[Reg]) {
+    let (base, offset) = (bases[usize::from(window.base)], window.offset as i32);
+    match window.width {
+        1 => emitter.asm.lduci(d, base, offset),
+        2 => emitter.asm.uldusi(d, base, offset),
+        4 => emitter.asm.uldui(d, base, offset),
+        _ => emitter.asm.ulduli(d, base, offset),
+    }
+    if window.mask != window.full() {
+        match window.width {
+            8 => emitter.asm.anduli(d, d, window.mask),
+            _ => emitter.asm.andui(d, d, window.mask as u32),
+        }
+    }
+}
+
+/// Loads a number, most significant byte first.
+fn write_number(emitter: &mut Emitter<'_>, d: Reg, number: Number, bases: &[Reg]) {
+    let (base, offset) = (bases[usize::from(number.base)], number.offset as i32);
+    match number.width {
+        1 => emitter.asm.lduci(d, base, offset),
+        2 => {
+            emitter.asm.uldusi(d, base, offset);
+            emitter.asm.bswapus(d, d);
+        }
+        3 => {
+            // Two loads that overlap would need one more register; three bytes need none.
+            emitter.asm.uldusi(d, base, offset);
+            emitter.asm.bswapus(d, d);
+            emitter.asm.lshui(d, d, 8);
+            // Free inside one instruction, and `or` of registers does not use it.
+            let last = Reg::from_number(11);
+            emitter.asm.lduci(last, base, offset + 2);
+            emitter.asm.oru(d, d, last);
+        }
+        _ => {
+            emitter.asm.uldui(d, base, offset);
+            emitter.asm.bswapu(d, d);
+        }
+    }
+}
+
+fn full(width: u8) -> u32 {
+    u32::MAX >> (32 - 8 * u32::from(width))
+}
+
+/// The number that a check looks at, under its mask.
+fn write_checked(emitter: &mut Emitter<'_>, d: Reg, check: &Check, bases: &[Reg]) {
+    let all = match check.number {
+        Some(number) => {
+            write_number(emitter, d, number, bases);
+            full(number.width)
+        }
+        None => {
+            let wire = emitter.wire.expect("a stage with such a check asks for the length");
+            emitter.asm.movu(d, wire);
+            u32::MAX
+        }
+    };
+    if check.mask & all != all {
+        emitter.asm.andui(d, d, check.mask);
+    }
+}
+
+/// Tests a number against a range that all filters of the group have.
+fn write_check(emitter: &mut Emitter<'_>, check: &Check, span: Span, t: Reg, bases: &[Reg], miss: Label) {
+    write_checked(emitter, t, check, bases);
+    let most = check.mask & check.number.map_or(u32::MAX, |number| full(number.width));
+    match check.sense {
+        Sense::Inside if span.low == 0 => emitter.asm.bgtui(t, span.high, miss),
+        Sense::Inside if span.high >= most => emitter.asm.bltui(t, span.low, miss),
+        Sense::Outside if span.low == span.high => emitter.asm.bequi(t, span.low, miss),
+        Sense::Inside => {
+            emitter.asm.subui(t, t, span.low);
+            emitter.asm.bgtui(t, span.high - span.low, miss);
+        }
+        Sense::Outside => {
+            emitter.asm.subui(t, t, span.low);
+            emitter.asm.bleui(t, span.high - span.low, miss);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The code of a group from its key on: hash, slot, comparison, and the walk along a list where filters of one key
+//! differ in ranges. `table.rs` says what a slot is.
+
+use super::group::Registers;
+use super::{Emitter, Reg};
+use crate::group::Data;
+use crate::ir::Sense;
+use quaject_vcode::{Core, Error, Label};
+
+/// Writes a lookup: the rank to `result`, or a jump to `miss`.
+pub(super) fn write(
+    emitter: &mut Emitter<'_>,
+    data: &Data,
+    registers: &Registers,
+    result: Reg,
+    miss: Label,
+) -> Result<(), Error> {
+    let table = &data.table;
+    let slots = table.slots.as_ptr() as u64;
+    if registers.key.is_empty() {
+        emitter.asm.setul(result, slots);
+        emitter.asm.lduli(result, result, 0);
+    } else {
+        let slot = emitter.temporary()?;
+        write_slot(emitter, data, registers, slot, result)?;
+        // The head before the key; see `table.rs`.
+        let head = result;
+        let word = emitter.temporary()?;
+        emitter.asm.lduli(head, slot, 0);
+        for (at, own) in registers.key.iter().enumerate() {
+            emitter.asm.lduli(word, slot, 8 * (at as i32 + 1));
+            emitter.asm.bneul(word, *own, miss);
+        }
+        emitter.asm.putreg(word);
+        emitter.asm.putreg(slot);
+    }
+    if data.layout.has_lists() { write_list(emitter, data, registers, result, miss) } else { Ok(()) }
+}
+
+/// The address of the key's slot to `slot`.
+fn write_slot(emitter: &mut Emitter<'_>, data: &Data, registers: &Registers, slot: Reg, t: Reg) -> Result<(), Error> {
+    let (table, hash) = (&data.table, &data.table.hash);
+    let asm = &mut emitter.asm;
+    let Some((first, rest)) = registers.key.split_first() else { return Ok(()) };
+    if rest.is_empty() {
+        asm.setul(slot, hash.first);
+        asm.mulul(slot, slot, *first);
+    } else {
+        asm.setul(slot, hash.fold);
+        asm.mulul(slot, slot, *first);
+        for (at, word) in rest.iter().enumerate() {
+            if at > 0 {
+                asm.setul(t, hash.fold);
+                asm.mulul(slot, slot, t);
+            }
+            asm.addul(slot, slot, *word);
+        }
+        asm.setul(t, hash.first);
+        asm.mulul(slot, slot, t);
+    }
+    if let Some(bits) = hash.bucket_bits {
+        let u = emitter.temporary()?;
+        let asm = &mut emitter.asm;
+        asm.rshuli(t, slot, 64 - u64::from(bits));
+        asm.lshuli(t, t, 2);
+        asm.setul(u, table.displacements.as_ptr() as u64);
+        asm.ldu(t, u, t);
+        asm.mulul(slot, slot, t);
+        asm.putreg(u);
+    }
+    let asm = &mut emitter.asm;
+    let unit = 3 + u64::from(table.stride_bits);
+    asm.rshuli(slot, slot, 64 - u64::from(hash.slot_bits));
+    asm.lshuli(slot, slot, unit);
+    asm.setul(t, table.slots.as_ptr() as u64);
+    asm.addul(slot, slot, t);
+    Ok(())
+}
+
+/// Walks the list at `result`, best rank first; the first member whose ranges all hold has the rank.
+///
+/// ```text
+/// | members | rank | low, high - low | .. | rank | .. |
+/// ```
+fn write_list(
+    emitter: &mut Emitter<'_>,
+    data: &Data,
+    registers: &Registers,
+    result: Reg,
+    miss: Label,
+) -> Result<(), Error> {
+    let senses: Vec<Sense> = data
+        .layout
+        .shape
+        .checks
+        .iter()
+        .zip(&data.layout.listed)
+        .filter(|(_, listed)| **listed)
+        .map(|(check, _)| check.sense)
+        .collect();
+    let stride = 8 * (1 + senses.len() as u64);
+    let (at, end, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
+    let asm = &mut emitter.asm;
+    let (again, next, found) = (asm.label(), asm.label(), asm.label());
+    // Nobody has the key any more.
+    asm.bequli(result, 0, miss);
+    asm.lduli(end, result, 0);
+    asm.addpi(at, result, 8);
+    asm.setul(t, stride);
+    asm.mulul(end, end, t);
+    asm.addul(end, end, at);
+    asm.bind(again);
+    for (position, (sense, number)) in senses.iter().zip(&registers.numbers).enumerate() {
+        let own = 8 * (position as i32 + 1);
+        asm.ldui(t, at, own);
+        asm.ldui(result, at, own + 4);
+        asm.subu(t, *number, t);
+        match sense {
+            Sense::Inside => asm.bgtu(t, result, next),
+            Sense::Outside => asm.bleu(t, result, next),
+        }
+    }
+    asm.j(found);
+    asm.bind(next);
+    asm.addpi(at, at, stride);
+    asm.bneul(at, end, again);
+    asm.j(miss);
+    asm.bind(found);
+    asm.lduli(result, at, 0);
+    for register in [at, end, t] {
+        asm.putreg(register);
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Machine code for a chunk of a classifier: up to sixteen stages, one after the other. Written through `vcode` in
+//! portable instructions; enabled where the machine orders loads as tables need it (x86-64: a head before its key).
+//!
+//! ```text
+//! chunk(data, length, wire length, best so far) -> best rank
+//!   stage 0   lengths, header, key, hash, slot ─ hit ─> best = max(best, rank); enough? ─> out
+//!   stage 1   ..                               ─ miss ─> next stage
+//!   out       return best
+//!   rare      general forms of what was specialised above, which join it again
+//! ```
+
+mod group;
+mod lookup;
+mod program;
+
+use crate::group::Data;
+use crate::stage::{Cell, Stage};
+use quaject_vcode::{Asm, Class, Code, Core, Error, Extension, Features, Kind, Label, Native, Param, Workspace};
+use std::sync::atomic::AtomicU64;
+
+pub(crate) type Reg = quaject_vcode::x86_64::Reg;
+
+/// The code of a chunk: data, length, wire length, best rank so far; the best rank.
+pub(crate) type Classify = unsafe extern "C" fn(*const u8, u64, u64, u64) -> u64;
+/// The same for an array of packets: the packets, how many, where the ranks go.
+pub(crate) type ClassifyMany = unsafe extern "C" fn(*const u8, u64, *mut u64);
+
+/// Memory for what is being written.
+pub(crate) type Room = Workspace<Native, 8192, 16384, 1>;
+
+/// What is written, in terms of the registers that hold it.
+pub(crate) struct Emitter<'a> {
+    asm: Asm<'a, Native>,
+    data: Reg,
+    length: Reg,
+    wire: Option<Reg>,
+    /// Parts of the code that are written after the rest.
+    rare: Vec<Rare>,
+}
+
+/// The general form of a lookup, and where it begins and joins.
+struct Rare {
+    plan: group::Plan,
+    begin: Label,
+    join: Label,
+    miss: Label,
+    registers: group::Registers,
+    /// The byte, mask and value of the case that the specialised form is for.
+    guess: group::Guess,
+}
+
+/// Whether another chunk comes before: then there may be a best rank already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Position {
+    First,
+    Later,
+}
+
+/// Writes a chunk that classifies one packet.
+pub(crate) fn chunk(
+    stages: &[Stage],
+    later: &[AtomicU64],
+    position: Position,
+    buffer: &mut [u8],
+    room: &mut Room,
+) -> Result<Code, Error> {
+    let mut params = [Param::NONE; 4];
+    let mut asm = Asm::begin(buffer.into(), room, "%p%ul%ul%ul", &mut params, Kind::Leaf)?;
+    asm.use_features(Features::detect());
+    let [data, length, wire, best] = params.map(|param| param.reg());
+    let asks = stages.iter().any(Stage::asks_length);
+    if !asks {
+        asm.putreg(wire);
+    }
+    let result = asm.result();
+    asm.claim(result)?;
+    if position == Position::First {
+        asm.putreg(best);
+    }
+    let best = (position == Position::Later).then_some(best);
+    let wire = asks.then_some(wire);
+    let mut emitter = Emitter { asm, data, length, wire, rare: Vec::new() };
+    emitter.stages(stages, later, best, result, After::Return)?;
+    emitter.rare()?;
+    emitter.asm.end()
+}
+
+/// Writes a loop over packets, see [`ClassifyMany`].
+pub(crate) fn batch(stages: &[Stage], later: &[AtomicU64], buffer: &mut [u8], room: &mut Room) -> Result<Code, Error> {
+    let mut params = [Param::NONE; 3];
+    let mut asm = Asm::begin(buffer.into(), room, "%p%ul%p", &mut params, Kind::Leaf)?;
+    asm.use_features(Features::detect());
+    let [packets, count, out] = params.map(|param| param.reg());
+    let result = asm.result();
+    asm.claim(result)?;
+    let asks = stages.iter().any(Stage::asks_length);
+    let (data, length) = (asm.getreg(Class::Temporary)?, asm.getreg(Class::Temporary)?);
+    let wire = if asks { Some(asm.getreg(Class::Temporary)?) } else { None };
+    let (again, done, next) = (asm.label(), asm.label(), asm.label());
+    asm.bequli(count, 0, done);
+    // From here on the register of the count holds where the ranks end.
+    asm.lshuli(count, count, 3);
+    asm.addul(count, count, out);
+    asm.bind(again);
+    asm.ldpi(data, packets, 0);
+    asm.ldui(length, packets, 8);
+    if let Some(wire) = wire {
+        asm.ldui(wire, packets, 12);
+    }
+    let mut emitter = Emitter { asm, data, length, wire, rare: Vec::new() };
+    emitter.stages(stages, later, None, result, After::Store { out, next })?;
+    emitter.asm.bind(next);
+    emitter.asm.addpi(packets, packets, 16);
+    emitter.asm.addpi(out, out, 8);
+    emitter.asm.bneul(out, count, again);
+    emitter.asm.bind(done);
+    emitter.asm.retv();
+    emitter.rare()?;
+    emitter.asm.end()
+}
+
+/// What becomes of the best rank.
+#[derive(Clone, Copy)]
+enum After {
+    Return,
+    Store { out: Reg, next: Label },
+}
+
+impl Emitter<'_> {
+    /// Writes the stages; `best` is where a best rank is already.
+    fn stages(
+        &mut self,
+        stages: &[Stage],
+        later: &[AtomicU64],
+        best: Option<Reg>,
+        result: Reg,
+        after: After,
+    ) -> Result<(), Error> {
+        // With one stage, and nothing found before, its rank is the answer.
+        if let ([stage], None) = (stages, best) {
+            let miss = self.asm.label();
+            self.stage(stage, result, miss)?;
+            self.finish(result, after);
+            self.asm.bind(miss);
+            self.asm.setul(result, 0);
+            self.finish(result, after);
+            return Ok(());
+        }
+        let own = match best {
+            Some(best) => best,
+            None => {
+                let own = self.asm.getreg(Class::Temporary)?;
+                self.asm.setul(own, 0);
+                own
+            }
+        };
+        let out = self.asm.label();
+        for (at, stage) in stages.iter().enumerate() {
+            let miss = self.asm.label();
+            self.stage(stage, result, miss)?;
+            self.asm.maxul(own, own, result);
+            if at + 1 < stages.len() {
+                // The best rank of what comes later, which changes.
+                self.asm.setul(result, later[at].as_ptr() as u64);
+                self.asm.lduli(result, result, 0);
+                self.asm.bgeul(own, result, out);
+            }
+            self.asm.bind(miss);
+        }
+        self.asm.bind(out);
+        // Its register stays taken: the general forms, which are still to be written, join here.
+        self.finish(own, after);
+        Ok(())
+    }
+
+    fn finish(&mut self, rank: Reg, after: After) {
+        match after {
+            After::Return => self.asm.retul(rank),
+            After::Store { out, next } => {
+                self.asm.stuli(rank, out, 0);
+                self.asm.j(next);
+            }
+        }
+    }
+
+    /// Writes one stage: the rank to `result`, or a jump to `miss`.
+    fn stage(&mut self, stage: &Stage, result: Reg, miss: Label) -> Result<(), Error> {
+        match stage {
+            Stage::Group(data) => self.group(data, result, miss),
+            Stage::Program(cell) => self.program(cell, result, miss),
+        }
+    }
+
+    fn group(&mut self, data: &Data, result: Reg, miss: Label) -> Result<(), Error> {
+        group::write(self, data, result, miss)
+    }
+
+    fn program(&mut self, cell: &Cell, result: Reg, miss: Label) -> Result<(), Error> {
+        program::write(self, &cell.program, miss)?;
+        self.asm.setul(result, cell.rank.as_ptr() as u64);
+        self.asm.lduli(result, result, 0);
+        Ok(())
+    }
+
+    /// Writes the general forms.
+    fn rare(&mut self) -> Result<(), Error> {
+        for rare in std::mem::take(&mut self.rare) {
+            group::write_rare(self, &rare)?;
+        }
+        Ok(())
+    }
+
+    fn temporary(&mut self) -> Result<Reg, Error> {
+        self.asm.getreg(Class::Temporary)
+    }
+}

@@ -1,0 +1,75 @@
+//! What can be wrong with filters: each error has a code, a place where there is one, a cause and a way out.
+
+use std::fmt;
+
+/// Why something was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// An instruction of a program is wrong.
+    Bytecode {
+        /// Its number, from zero.
+        at: usize,
+        /// The cause.
+        why: &'static str,
+    },
+    /// A filter in text is wrong.
+    Text {
+        /// Its line, from one.
+        line: usize,
+        /// The column, in characters from one.
+        column: usize,
+        /// The cause.
+        why: String,
+    },
+    /// A field is wider than four bytes, or has none.
+    Width(u32),
+    /// An expression has more alternatives than are looked at one by one.
+    Alternatives(usize),
+    /// There is no such filter.
+    Unknown(u32),
+    /// There are as many filters as can be told apart.
+    Full,
+}
+
+impl Error {
+    /// The error's code: what to search for.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Bytecode { .. } => "F0001",
+            Error::Text { .. } => "F0002",
+            Error::Width(_) => "F0003",
+            Error::Alternatives(_) => "F0004",
+            Error::Unknown(_) => "F0005",
+            Error::Full => "F0006",
+        }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid; `bpf_validate` tells the same",
+            Error::Text { .. } => "the grammar is in the book's chapter on filters",
+            Error::Width(_) => "fields have 1, 2, 3 or 4 bytes; test longer ones in parts",
+            Error::Alternatives(_) => "insert the alternatives as filters of their own",
+            Error::Unknown(_) => "a filter can be removed once, by the number its insertion gave",
+            Error::Full => "remove filters that are not needed any more",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.code())?;
+        match self {
+            Error::Bytecode { at, why } => write!(f, "instruction {at}: {why}"),
+            Error::Text { line, column, why } => write!(f, "{line}:{column}: {why}"),
+            Error::Width(bytes) => write!(f, "a field of {bytes} bytes"),
+            Error::Alternatives(count) => write!(f, "an expression of more than {count} alternatives"),
+            Error::Unknown(id) => write!(f, "there is no filter {id}"),
+            Error::Full => write!(f, "no more filters can be told apart"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

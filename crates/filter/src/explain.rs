@@ -1,0 +1,127 @@
+//! A classifier in words: what each stage compares, hashes and walks, and the code of each chunk.
+
+use crate::layout::{Layout, Window};
+use crate::shape::Place;
+use crate::stage::{Chunk, Stage};
+use std::fmt::Write as _;
+
+/// Describes chunks; `count` tells how many filters a stage has.
+pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> String {
+    let mut text = String::new();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let _ = writeln!(text, "chunk {number}");
+        for (at, stage) in chunk.stages.iter().enumerate() {
+            let filters = count(stage);
+            let plural = if filters == 1 { "" } else { "s" };
+            match stage {
+                Stage::Group(data) => {
+                    let _ = writeln!(text, "  stage {at}: {filters} filter{plural} of one shape");
+                    layout(&mut text, &data.layout);
+                    let hash = data.table.hash;
+                    let slots = data.table.slot_count();
+                    let _ = match (data.layout.key.is_empty(), hash.bucket_bits) {
+                        (true, _) => writeln!(text, "    found    when all is as above"),
+                        (false, None) => {
+                            writeln!(text, "    hash     multiplied, top {} bits: {slots} slots", hash.slot_bits)
+                        }
+                        (false, Some(bits)) => {
+                            let buckets = 1_u64 << bits;
+                            writeln!(text, "    hash     displaced by one of {buckets} multipliers: {slots} slots")
+                        }
+                    };
+                }
+                Stage::Program(cell) => {
+                    let _ = writeln!(text, "  stage {at}: a program that is run as it is");
+                    for line in crate::bpf::Disassembly(&cell.program).to_string().lines() {
+                        let _ = writeln!(text, "    {line}");
+                    }
+                }
+            }
+        }
+        code(&mut text, chunk);
+    }
+    text
+}
+
+fn layout(text: &mut String, layout: &Layout) {
+    for (at, place) in layout.shape.places.iter().enumerate() {
+        let _ = writeln!(text, "    length   {}: {} bytes", base(at, place), place.need);
+    }
+    for constant in &layout.header {
+        let _ =
+            writeln!(text, "    compare  {} with {}", window(constant.window), bytes(constant.value, constant.window));
+    }
+    for (at, check) in layout.shape.checks.iter().enumerate() {
+        let what = match check.number {
+            Some(number) => format!("[b{} + {}:{}]", number.base, number.offset, number.width),
+            None => "length".to_owned(),
+        };
+        let sense = match check.sense {
+            crate::ir::Sense::Inside => "in",
+            crate::ir::Sense::Outside => "not in",
+        };
+        let range = if layout.listed[at] {
+            "the range of the filter".to_owned()
+        } else {
+            format!("{:#x}..={:#x}", layout.common.spans[at].low, layout.common.spans[at].high)
+        };
+        let _ = writeln!(text, "    check    {what} & {:#x} {sense} {range}", check.mask);
+    }
+    for own in &layout.key {
+        let _ = writeln!(text, "    key      {}", window(*own));
+    }
+}
+
+fn base(at: usize, place: &Place) -> String {
+    if place.moves.is_empty() {
+        return "b0 = start".to_owned();
+    }
+    let part = |part: &crate::shape::Move| {
+        let sign = if part.shift < 0 { ">>" } else { "<<" };
+        let number = part.number;
+        let by = part.shift.unsigned_abs();
+        format!("([b{} + {}:{}] & {:#x}) {sign} {by}", number.base, number.offset, number.width, part.mask)
+    };
+    format!("b{at} = {}", place.moves.iter().map(part).collect::<Vec<_>>().join(" + "))
+}
+
+fn window(window: Window) -> String {
+    let place = format!("[b{} + {}:{}]", window.base, window.offset, window.width);
+    if window.mask == window.full() { place } else { format!("{place} & {}", bytes(window.mask, window)) }
+}
+
+/// The bytes of a number as they are in the packet.
+fn bytes(number: u64, window: Window) -> String {
+    let all = number.to_ne_bytes();
+    let width = usize::from(window.width);
+    let own = if cfg!(target_endian = "little") { &all[..width] } else { &all[8 - width..] };
+    own.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn code(text: &mut String, chunk: &Chunk) {
+    use quaject_vcode::decode::X86_64;
+
+    let Some(own) = &chunk.code else {
+        let _ = writeln!(text, "  code     none: it is interpreted");
+        return;
+    };
+    let Some(installed) = own.installed.first() else { return };
+    // SAFETY: the code is installed as long as the chunk lives, and the execute view is readable.
+    let code = unsafe { std::slice::from_raw_parts(installed.entry as *const u8, installed.length) };
+    let mut at = 0;
+    let mut lines = Vec::new();
+    while let Some(decoded) = code.get(at..).and_then(|rest| X86_64.decode(rest)) {
+        lines.push(format!("    {at:4x}  {decoded}"));
+        at += decoded.length;
+    }
+    let _ = writeln!(text, "  code     {} bytes, {} instructions", installed.length, lines.len());
+    for line in lines {
+        let _ = writeln!(text, "{line}");
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn code(text: &mut String, _: &Chunk) {
+    let _ = writeln!(text, "  code     none: it is interpreted");
+}

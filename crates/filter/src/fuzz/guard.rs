@@ -1,0 +1,56 @@
+//! Memory whose end is the end of what may be read.
+
+use crate::packet::Packet;
+use std::io;
+use std::ptr::{self, NonNull};
+
+const PAGE: usize = 4096;
+/// The longest packet.
+const ROOM: usize = 2 * PAGE;
+
+/// Pages with one after them that cannot be read.
+#[derive(Debug)]
+pub struct Guard {
+    start: NonNull<u8>,
+}
+
+impl Guard {
+    /// Maps the pages.
+    ///
+    /// # Errors
+    /// What the system says if it refuses.
+    pub fn new() -> io::Result<Guard> {
+        // SAFETY: a new mapping, whose result is checked; the last page of it is made unreadable.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let at = libc::mmap(ptr::null_mut(), ROOM + PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            if at == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let guard = Guard { start: NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)? };
+            if libc::mprotect(at.cast::<u8>().add(ROOM).cast(), PAGE, libc::PROT_NONE) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(guard)
+        }
+    }
+
+    /// A packet of these bytes, of which the last is the last that can be read. Only as many as there is room for.
+    pub fn packet(&mut self, bytes: &[u8], wire_length: u32) -> Packet<'_> {
+        let bytes = &bytes[..bytes.len().min(ROOM)];
+        // SAFETY: the bytes are inside the mapping, which lives as long as the packet; nobody else has them meanwhile.
+        let own = unsafe {
+            let at = self.start.as_ptr().add(ROOM - bytes.len());
+            at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            std::slice::from_raw_parts(at, bytes.len())
+        };
+        Packet::captured(own, wire_length)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and no packet in it is left.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), ROOM + PAGE) };
+    }
+}

@@ -1,0 +1,136 @@
+//! Gives chunks their code, where code can be generated and is wanted. Knows no filter.
+
+use crate::classifier::Engine;
+use crate::stage::{Chunk, Stage};
+use std::sync::atomic::AtomicU64;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) use native::Generator;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(crate) use none::Generator;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod native {
+    use super::{AtomicU64, Chunk, Engine, Stage};
+    use crate::emit::{self, Classify, ClassifyMany, Position, Room};
+    use crate::stage::ChunkCode;
+    use quaject_vcode::{Error, Memory};
+    use std::sync::Arc;
+
+    /// Code memory of a classifier; pages that are never written take no memory.
+    const MEMORY: usize = 1 << 28;
+    /// The most bytes of code of a chunk.
+    const LARGEST: usize = 1 << 19;
+
+    /// What code is written with.
+    pub(crate) struct Generator {
+        tools: Option<Tools>,
+        generations: u64,
+    }
+
+    struct Tools {
+        memory: Arc<Memory>,
+        buffer: Vec<u8>,
+        room: Box<Room>,
+    }
+
+    // SAFETY: the workspace holds addresses, of itself and of the buffer, that mean something only while a function is
+    // written, and that is done by one call.
+    unsafe impl Send for Tools {}
+
+    impl std::fmt::Debug for Generator {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.debug_struct("Generator").field("generations", &self.generations).finish_non_exhaustive()
+        }
+    }
+
+    impl Generator {
+        /// Nothing is generated where the system gives no code memory, either.
+        pub(crate) fn new(engine: Engine) -> Generator {
+            let tools = match engine {
+                Engine::Interpreter => None,
+                Engine::Code => Memory::new(MEMORY).ok().map(|memory| Tools {
+                    memory: Arc::new(memory),
+                    buffer: vec![0; LARGEST],
+                    room: Box::new(Room::with_room()),
+                }),
+            };
+            Generator { tools, generations: 0 }
+        }
+
+        /// A chunk of these stages, with code if there can be any; an error if there should be, but there is none.
+        pub(crate) fn chunk(
+            &mut self,
+            stages: Vec<Stage>,
+            later: Box<[AtomicU64]>,
+            first: bool,
+        ) -> Result<Chunk, Chunk> {
+            let mut chunk = Chunk { stages, later, after: AtomicU64::new(0), code: None };
+            let Some(tools) = &mut self.tools else { return Ok(chunk) };
+            self.generations += 1;
+            match tools.write(&chunk, if first { Position::First } else { Position::Later }) {
+                Ok(code) => {
+                    chunk.code = Some(code);
+                    Ok(chunk)
+                }
+                Err(_) => Err(chunk),
+            }
+        }
+
+        pub(crate) fn code_bytes(chunk: &Chunk) -> Option<usize> {
+            chunk.code.as_ref().map(|code| code.installed.iter().map(|installed| installed.length).sum())
+        }
+
+        pub(crate) fn generations(&self) -> u64 {
+            self.generations
+        }
+    }
+
+    impl Tools {
+        fn write(&mut self, chunk: &Chunk, position: Position) -> Result<ChunkCode, Error> {
+            let Tools { memory, buffer, room } = self;
+            let code = emit::chunk(&chunk.stages, &chunk.later, position, buffer, room)?;
+            let one = memory.install(buffer, &code)?;
+            let mut installed = vec![one];
+            // SAFETY: the code was written with this signature, and its memory lives as long as what is returned.
+            let one = unsafe { std::mem::transmute::<usize, Classify>(one.entry) };
+            let many = match position {
+                Position::Later => None,
+                Position::First => emit::batch(&chunk.stages, &chunk.later, buffer, room)
+                    .and_then(|code| memory.install(buffer, &code))
+                    .ok(),
+            };
+            installed.extend(many);
+            // SAFETY: the code was written with this signature, and its memory lives as long as what is returned.
+            let many = many.map(|many| unsafe { std::mem::transmute::<usize, ClassifyMany>(many.entry) });
+            Ok(ChunkCode { one, many, installed, memory: Arc::clone(memory) })
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod none {
+    use super::{AtomicU64, Chunk, Engine, Stage};
+
+    /// Generates nothing.
+    #[derive(Debug)]
+    pub(crate) struct Generator;
+
+    impl Generator {
+        pub(crate) fn new(_: Engine) -> Generator {
+            Generator
+        }
+
+        pub(crate) fn chunk(&mut self, stages: Vec<Stage>, later: Box<[AtomicU64]>, _: bool) -> Result<Chunk, Chunk> {
+            Ok(Chunk { stages, later, after: AtomicU64::new(0) })
+        }
+
+        pub(crate) fn code_bytes(_: &Chunk) -> Option<usize> {
+            None
+        }
+
+        pub(crate) fn generations(&self) -> u64 {
+            0
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! The filters of one shape, as the writer sees them: who has which key, and how the table that readers look at is
+//! changed. An insertion writes one slot; moving a bucket copies its slots first and shows the way to them then. Only
+//! when the layout or the hash must change is there a new table, and new code for it.
+
+use crate::epoch::{Epochs, Limbo};
+use crate::layout::Layout;
+use crate::perfect::{self, Search};
+use crate::shape::{Shape, Span, Values};
+use crate::table::Table;
+use std::sync::Arc;
+
+/// What readers look at: replaced as a whole when the layout or the hash changes.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) layout: Layout,
+    pub(crate) table: Table,
+}
+
+/// Whether readers need new code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Words were written that the code there is looks at.
+    Words,
+    /// There is a new table or layout.
+    Code,
+}
+
+/// A filter with a certain key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Member {
+    rank: u64,
+    /// Ranges of the checks in which filters differ.
+    spans: Box<[Span]>,
+}
+
+/// Filters with one key.
+#[derive(Debug)]
+struct Entry {
+    slot: u32,
+    /// A slot in which readers that are on their way may still look.
+    stale: Option<u32>,
+    /// The next entry in the same bucket.
+    next: Option<u32>,
+    /// Best rank first; empty if nobody has the entry.
+    members: Vec<Member>,
+    /// What the head or the table's `more` points to.
+    list: Option<Arc<[u64]>>,
+}
+
+/// Who has a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    Nobody,
+    Entry(u32),
+    /// Nobody, but readers may still look at it; since this change.
+    Limbo(u32),
+}
+
+/// What must not be used again yet.
+#[derive(Debug)]
+enum Gone {
+    /// A slot, and the change since which it is nobody's.
+    Slot(u32, u32),
+    List {
+        _list: Arc<[u64]>,
+    },
+}
+
+/// Lists that readers of an old table may look at.
+#[derive(Debug, Default)]
+pub(crate) struct Graveyard {
+    _lists: Vec<Arc<[u64]>>,
+}
+
+/// The filters of one shape.
+#[derive(Debug)]
+pub(crate) struct Group {
+    data: Arc<Data>,
+    entries: Vec<Entry>,
+    unused: Vec<u32>,
+    owners: Vec<Owner>,
+    /// By bucket: its first entry.
+    buckets: Vec<Option<u32>>,
+    limbo: Limbo<Gone>,
+    /// Counts what was put into limbo.
+    changes: u32,
+    graveyard: Graveyard,
+    search: Search,
+    members: usize,
+    /// No member has a better rank.
+    best: u64,
+}
+
+impl Group {
+    /// A group of these filters, of one shape: their values and ranks. Also the entry of each.
+    pub(crate) fn new(shape: &Shape, filters: &[(Values, u64)]) -> (Group, Vec<u32>) {
+        let common = filters.first().map(|(values, _)| values.clone()).unwrap_or_else(|| Values {
+            bytes: Vec::new(),
+            spans: Vec::new(),
+            fields: Vec::new(),
+            impossible: true,
+        });
+        let (mut varying, mut listed) = (vec![false; common.bytes.len()], vec![false; common.spans.len()]);
+        for (values, _) in filters {
+            widen(&common, values, &mut varying, &mut listed);
+        }
+        let layout = Layout::new(shape, common, varying, listed);
+        let table = Table::new(layout.key.len(), perfect::nothing());
+        let mut group = Group {
+            data: Arc::new(Data { layout, table }),
+            entries: Vec::new(),
+            unused: Vec::new(),
+            owners: Vec::new(),
+            buckets: Vec::new(),
+            limbo: Limbo::default(),
+            changes: 0,
+            graveyard: Graveyard::default(),
+            search: Search::new(),
+            members: 0,
+            best: 0,
+        };
+        let entries = group.fill(filters);
+        (group, entries)
+    }
+
+    /// Makes entries of many filters at once; the table is built when all keys are known.
+    fn fill(&mut self, filters: &[(Values, u64)]) -> Vec<u32> {
+        let layout = &self.data.layout;
+        let words = layout.key.len();
+        let mut keys = Vec::with_capacity(filters.len() * words);
+        for (values, _) in filters {
+            keys.extend(layout.key_of(&values.bytes));
+        }
+        let key = |at: usize| &keys[at * words..(at + 1) * words];
+        let mut order: Vec<u32> = (0..filters.len() as u32).collect();
+        order.sort_unstable_by(|one, other| key(*one as usize).cmp(key(*other as usize)));
+        let mut entries = vec![0; filters.len()];
+        let mut distinct: Vec<u64> = Vec::with_capacity(keys.len());
+        for (position, at) in order.iter().map(|at| *at as usize).enumerate() {
+            if position == 0 || key(order[position - 1] as usize) != key(at) {
+                distinct.extend(key(at));
+                self.entries.push(Entry { slot: 0, stale: None, next: None, members: Vec::new(), list: None });
+            }
+            let entry = self.entries.len() - 1;
+            let (values, rank) = &filters[at];
+            let spans = layout.spans_of(&values.spans).into();
+            self.entries[entry].members.push(Member { rank: *rank, spans });
+            self.best = self.best.max(*rank);
+            entries[at] = entry as u32;
+        }
+        self.members = filters.len();
+        for entry in &mut self.entries {
+            entry.members.sort_unstable_by_key(|member| std::cmp::Reverse(member.rank));
+        }
+        let live: Vec<u32> = (0..self.entries.len() as u32).collect();
+        self.build(&live, &distinct);
+        entries
+    }
+
+    /// A new table for these entries with these keys. Readers of the old one keep it.
+    fn build(&mut self, live: &[u32], keys: &[u64]) {
+        let layout = self.data.layout.clone();
+        let (table, slots) = self.search.table(layout.key.len(), live.len(), keys);
+        self.owners = vec![Owner::Nobody; table.slot_count()];
+        self.buckets = vec![None; table.displacements.len().max(1)];
+        for gone in std::mem::take(&mut self.limbo).into_all() {
+            match gone {
+                Gone::List { _list } => self.graveyard._lists.push(_list),
+                // The slot was one of the old table.
+                Gone::Slot(..) => {}
+            }
+        }
+        let words = layout.key.len();
+        self.data = Arc::new(Data { layout, table });
+        for (at, entry) in live.iter().enumerate() {
+            let key = &keys[at * words..(at + 1) * words];
+            let bucket = self.data.table.bucket(key);
+            self.owners[slots[at] as usize] = Owner::Entry(*entry);
+            self.data.table.set_key(slots[at] as usize, key);
+            let next = self.buckets[bucket].replace(*entry);
+            let own = &mut self.entries[*entry as usize];
+            (own.slot, own.stale, own.next) = (slots[at], None, next);
+            self.publish(*entry, None);
+        }
+    }
+
+    /// Writes who has the key of an entry to its slots.
+    fn publish(&mut self, entry: u32, epochs: Option<&Epochs>) {
+        let lists = self.data.layout.has_lists();
+        let own = &mut self.entries[entry as usize];
+        let list =
+            if lists && !own.members.is_empty() || own.members.len() > 1 { Some(list_of(&own.members)) } else { None };
+        let address = list.as_ref().map_or(0, |list| list.as_ptr() as u64);
+        let best = own.members.first().map_or(0, |member| member.rank);
+        let (head, more) = if lists { (address, 0) } else { (best, address) };
+        let old = std::mem::replace(&mut own.list, list);
+        for slot in [Some(own.slot), own.stale].into_iter().flatten() {
+            if more != 0 || old.is_some() {
+                self.data.table.set_more(slot as usize, more);
+            }
+            self.data.table.set_head(slot as usize, head);
+        }
+        match (old, epochs) {
+            (Some(list), Some(epochs)) => self.limbo.push(epochs, Gone::List { _list: list }),
+            (Some(list), None) => self.graveyard._lists.push(list),
+            (None, _) => {}
+        }
+    }
+
+    /// Takes back slots that nobody looks at any more.
+    pub(crate) fn tidy(&mut self, epochs: &Epochs) {
+        if self.limbo.is_empty() {
+            return;
+        }
+        let oldest = epochs.oldest();
+        while let Some(gone) = self.limbo.pop(oldest) {
+            if let Gone::Slot(slot, since) = gone {
+                // It may have been taken again for the key that it had.
+                if self.owners[slot as usize] != Owner::Limbo(since) {
+                    continue;
+                }
+                self.data.table.set_head(slot as usize, 0);
+                self.data.table.set_more(slot as usize, 0);
+                self.owners[slot as usize] = Owner::Nobody;
+                // At most one entry has it as its old slot: the one whose key is still there.
+                let key: Vec<u64> = self.data.table.key(slot as usize).collect();
+                if let Some(entry) = self.entry_of(&key)
+                    && self.entries[entry as usize].stale == Some(slot)
+                {
+                    self.entries[entry as usize].stale = None;
+                }
+            }
+        }
+    }
+
+    /// The entry with a key.
+    fn entry_of(&self, key: &[u64]) -> Option<u32> {
+        let slot = self.data.table.slot(key);
+        match self.owners[slot] {
+            Owner::Entry(entry) if self.data.table.has_key(slot, key) => Some(entry),
+            Owner::Entry(_) | Owner::Nobody | Owner::Limbo(_) => None,
+        }
+    }
+
+    /// Adds a filter: its entry, and what readers need.
+    pub(crate) fn insert(&mut self, values: &Values, rank: u64, epochs: &Epochs) -> (u32, Change) {
+        self.tidy(epochs);
+        let mut change = Change::Words;
+        let layout = &self.data.layout;
+        if layout.differs(values) {
+            let (mut varying, mut listed) = (layout.varying.clone(), layout.listed.clone());
+            widen(&layout.common, values, &mut varying, &mut listed);
+            self.relayout(varying, listed);
+            change = Change::Code;
+        }
+        let layout = &self.data.layout;
+        let key = layout.key_of(&values.bytes);
+        let member = Member { rank, spans: layout.spans_of(&values.spans).into() };
+        self.members += 1;
+        self.best = self.best.max(rank);
+        if let Some(entry) = self.entry_of(&key) {
+            let members = &mut self.entries[entry as usize].members;
+            let at = members.partition_point(|other| other.rank > rank);
+            members.insert(at, member);
+            self.publish(entry, Some(epochs));
+            return (entry, change);
+        }
+        let fresh = Entry { slot: 0, stale: None, next: None, members: vec![member], list: None };
+        let entry = match self.unused.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = fresh;
+                entry
+            }
+            None => {
+                self.entries.push(fresh);
+                self.entries.len() as u32 - 1
+            }
+        };
+        if !self.place(entry, &key, epochs) {
+            self.rehash(Some((entry, &key)));
+            change = Change::Code;
+        }
+        (entry, change)
+    }
+
+    /// Finds a slot in the table there is; false if it needs a new one.
+    fn place(&mut self, entry: u32, key: &[u64], epochs: &Epochs) -> bool {
+        let bucket = self.data.table.bucket(key);
+        let slot = self.data.table.slot(key);
+        // A slot that readers may still look at can be taken at once for the key that it had.
+        let had = matches!(self.owners[slot], Owner::Limbo(_)) && self.data.table.has_key(slot, key);
+        if self.owners[slot] != Owner::Nobody && !had {
+            let displaced = self.data.table.hash.bucket_bits.is_some();
+            if !displaced
+                || !self.search.has_room(self.members, self.owners.len())
+                || !self.displace(bucket, key, epochs)
+            {
+                return false;
+            }
+        }
+        let slot = self.data.table.slot(key);
+        self.data.table.set_key(slot, key);
+        self.owners[slot] = Owner::Entry(entry);
+        let next = self.buckets[bucket].replace(entry);
+        let own = &mut self.entries[entry as usize];
+        (own.slot, own.next) = (slot as u32, next);
+        self.publish(entry, Some(epochs));
+        true
+    }
+
+    /// Moves a bucket to where each of its keys, and one more, has a slot of its own.
+    fn displace(&mut self, bucket: usize, key: &[u64], epochs: &Epochs) -> bool {
+        let mut moving = Vec::new();
+        let mut keys: Vec<u64> = Vec::new();
+        let mut at = self.buckets[bucket];
+        while let Some(entry) = at {
+            let own = &self.entries[entry as usize];
+            if own.stale.is_some() {
+                return false;
+            }
+            moving.push(entry);
+            keys.extend(self.data.table.key(own.slot as usize));
+            at = own.next;
+        }
+        keys.extend(key);
+        let (table, owners) = (&self.data.table, &self.owners);
+        let free = |slot: usize| owners[slot] == Owner::Nobody;
+        let Some((displacement, slots)) = self.search.displacement(table, &keys, free) else { return false };
+        for (index, entry) in moving.iter().enumerate() {
+            let slot = slots[index];
+            let key = &keys[index * self.data.table.words..][..self.data.table.words];
+            self.data.table.set_key(slot, key);
+            self.owners[slot] = Owner::Entry(*entry);
+            let own = &mut self.entries[*entry as usize];
+            let old = std::mem::replace(&mut own.slot, slot as u32);
+            own.stale = Some(old);
+            self.changes = self.changes.wrapping_add(1);
+            self.owners[old as usize] = Owner::Limbo(self.changes);
+            let (head, more) = (self.data.table.head(old as usize), self.data.table.more(old as usize));
+            self.data.table.set_more(slot, more);
+            self.data.table.set_head(slot, head);
+        }
+        self.data.table.displace(bucket, displacement);
+        for entry in moving {
+            let old = self.entries[entry as usize].stale;
+            if let Some(slot) = old
+                && let Owner::Limbo(since) = self.owners[slot as usize]
+            {
+                self.limbo.push(epochs, Gone::Slot(slot, since));
+            }
+        }
+        true
+    }
+
+    /// Takes a filter away.
+    pub(crate) fn remove(&mut self, entry: u32, rank: u64, epochs: &Epochs) {
+        self.tidy(epochs);
+        let own = &mut self.entries[entry as usize];
+        let before = own.members.len();
+        own.members.retain(|member| member.rank != rank);
+        self.members -= before - own.members.len();
+        let empty = own.members.is_empty();
+        self.publish(entry, Some(epochs));
+        if !empty {
+            return;
+        }
+        let slot = self.entries[entry as usize].slot;
+        let key: Vec<u64> = self.data.table.key(slot as usize).collect();
+        let bucket = self.data.table.bucket(&key);
+        let next = self.entries[entry as usize].next;
+        if self.buckets[bucket] == Some(entry) {
+            self.buckets[bucket] = next;
+        } else {
+            let mut at = self.buckets[bucket];
+            while let Some(before) = at {
+                let before = &mut self.entries[before as usize];
+                at = before.next;
+                if at == Some(entry) {
+                    before.next = next;
+                    break;
+                }
+            }
+        }
+        self.changes = self.changes.wrapping_add(1);
+        self.owners[slot as usize] = Owner::Limbo(self.changes);
+        self.limbo.push(epochs, Gone::Slot(slot, self.changes));
+        self.unused.push(entry);
+    }
+
+    /// A new table under the layout there is.
+    fn rehash(&mut self, new: Option<(u32, &[u64])>) {
+        let mut live = Vec::new();
+        let mut keys = Vec::new();
+        for (entry, own) in self.entries.iter().enumerate() {
+            match new {
+                Some((fresh, key)) if fresh == entry as u32 => keys.extend(key),
+                Some(_) | None if own.members.is_empty() => continue,
+                Some(_) | None => keys.extend(self.data.table.key(own.slot as usize)),
+            }
+            live.push(entry as u32);
+        }
+        self.build(&live, &keys);
+    }
+
+    /// A new layout in which more varies, with a new table. Keys stay different.
+    fn relayout(&mut self, varying: Vec<bool>, listed: Vec<bool>) {
+        let old = Arc::clone(&self.data);
+        let layout = Layout::new(&old.layout.shape, old.layout.common.clone(), varying, listed);
+        let (mut live, mut keys) = (Vec::new(), Vec::new());
+        for (entry, own) in self.entries.iter_mut().enumerate() {
+            if own.members.is_empty() {
+                continue;
+            }
+            let key: Vec<u64> = old.table.key(own.slot as usize).collect();
+            for member in &mut own.members {
+                let values = old.layout.values_of(&key, &member.spans);
+                member.spans = layout.spans_of(&values.spans).into();
+            }
+            keys.extend(layout.key_of(&old.layout.values_of(&key, &[]).bytes));
+            live.push(entry as u32);
+        }
+        let table = Table::new(layout.key.len(), perfect::nothing());
+        self.data = Arc::new(Data { layout, table });
+        self.build(&live, &keys);
+    }
+
+    /// What readers of the old table may still look at.
+    pub(crate) fn take_graveyard(&mut self) -> Graveyard {
+        std::mem::take(&mut self.graveyard)
+    }
+
+    pub(crate) fn data(&self) -> &Arc<Data> {
+        &self.data
+    }
+
+    /// Filters in it.
+    pub(crate) fn members(&self) -> usize {
+        self.members
+    }
+
+    /// No filter in it has a better rank.
+    pub(crate) fn best(&self) -> u64 {
+        self.best
+    }
+
+    /// What waits for readers.
+    pub(crate) fn waiting(&self) -> usize {
+        self.limbo.len()
+    }
+}
+
+/// Marks where values differ from the common ones.
+fn widen(common: &Values, values: &Values, varying: &mut [bool], listed: &mut [bool]) {
+    for at in 0..common.bytes.len() {
+        if !varying[at] && common.bytes[at] != values.bytes[at] {
+            for (other, field) in common.fields.iter().enumerate() {
+                varying[other] |= *field == common.fields[at];
+            }
+        }
+    }
+    for ((listed, own), other) in listed.iter_mut().zip(&common.spans).zip(&values.spans) {
+        *listed |= own != other;
+    }
+}
+
+/// A list as readers see it: the number of members, then of each its rank and, for each varying check, the low end of
+/// the range in the low half of a word and its length in the high half.
+fn list_of(members: &[Member]) -> Arc<[u64]> {
+    let mut words = vec![members.len() as u64];
+    for member in members {
+        words.push(member.rank);
+        let span = |span: &Span| u64::from(span.low) | u64::from(span.high.wrapping_sub(span.low)) << 32;
+        words.extend(member.spans.iter().map(span));
+    }
+    words.into()
+}
+
+/// The members of a list at an address: ranks, each with its ranges.
+///
+/// # Safety
+/// The list must be one that `list_of` made for checks of this number and that nobody has dropped.
+pub(crate) unsafe fn members_at<'l>(list: u64, checks: usize) -> impl Iterator<Item = (u64, Vec<Span>)> + 'l {
+    let words = list as *const u64;
+    // SAFETY: a list begins with the number of its members, of `1 + checks` words each.
+    let all = unsafe { std::slice::from_raw_parts(words.add(1), *words as usize * (1 + checks)) };
+    all.chunks_exact(1 + checks).map(|member| {
+        let span = |word: &u64| Span { low: *word as u32, high: (*word as u32).wrapping_add((*word >> 32) as u32) };
+        (member[0], member[1..].iter().map(span).collect())
+    })
+}

@@ -1,0 +1,32 @@
+//! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these filters.
+//! Knows packets as bytes; opens no sockets and no files.
+//!
+#![doc = include_str!("../README.md")]
+
+pub mod bpf;
+mod classifier;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod emit;
+mod epoch;
+mod error;
+mod explain;
+#[cfg(all(feature = "fuzz", target_os = "linux"))]
+pub mod fuzz;
+mod generate;
+mod group;
+pub mod ir;
+mod layout;
+mod lift;
+mod packet;
+#[cfg(feature = "pcap")]
+pub mod pcap;
+mod perfect;
+mod shape;
+mod stage;
+mod table;
+mod writer;
+
+pub use classifier::{Classifier, Engine, Id, Match, Reader, Stats, View};
+pub use error::Error;
+pub use ir::{Expression, Filter, Scope};
+pub use packet::Packet;

@@ -1,0 +1,350 @@
+//! From programs to tests of fields, by running a program on symbols: every path that accepts is a conjunction, the
+//! paths together are the filter. Paths exclude each other, and each says that what it loads is in the packet, so the
+//! filter matches exactly what the program accepts. What cannot be put so stays a program.
+
+use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program};
+use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
+use crate::shape::Shape;
+use std::collections::HashSet;
+
+/// The most accepting paths of a program that is taken apart.
+const MOST_PATHS: usize = 1024;
+/// The most steps that are taken for that.
+const MOST_STEPS: usize = 1 << 17;
+/// Alternatives that read different bytes each have their own code: beyond so many the program itself is shorter.
+const MOST_SHAPES: usize = 8;
+
+impl Filter {
+    /// The filter that matches what the program does not reject: tests of fields if the program can be put so.
+    pub fn of_program(program: &Program) -> Filter {
+        let Some(conjunctions) = lift(program) else { return Filter::Program(program.clone()) };
+        let mut shapes = HashSet::new();
+        for conjunction in &conjunctions {
+            shapes.insert(Shape::of(conjunction).0);
+            if shapes.len() > MOST_SHAPES {
+                return Filter::Program(program.clone());
+            }
+        }
+        Filter::Any(conjunctions)
+    }
+}
+
+/// The accepting paths; `None` if there are too many or a value is none that tests can ask about.
+pub(crate) fn lift(program: &Program) -> Option<Vec<Conjunction>> {
+    if !program.is_acyclic() {
+        return None;
+    }
+    let start = Path {
+        at: 0,
+        a: Value::CONSTANT_ZERO,
+        x: Value::CONSTANT_ZERO,
+        memory: [const { Value::CONSTANT_ZERO }; MEMORY_WORDS],
+        tests: Vec::new(),
+    };
+    let mut lifter = Lifter { program, paths: vec![start], accepted: Vec::new(), steps: 0 };
+    while let Some(path) = lifter.paths.pop() {
+        lifter.follow(path)?;
+    }
+    // The first path of the program first.
+    Some(lifter.accepted)
+}
+
+/// What is in a register.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Value {
+    /// A sum of numbers in the packet and a constant, which cannot reach 2^32.
+    Sum(Vec<Term>, u32),
+    /// Bits of the length on the wire.
+    Length(u32),
+    /// Something else. A path that depends on it cannot be lifted.
+    Other,
+}
+
+impl Value {
+    const CONSTANT_ZERO: Value = Value::Sum(Vec::new(), 0);
+
+    fn constant(&self) -> Option<u32> {
+        match self {
+            Value::Sum(terms, constant) if terms.is_empty() => Some(*constant),
+            Value::Sum(..) | Value::Length(_) | Value::Other => None,
+        }
+    }
+
+    /// A sum, if it cannot reach 2^32.
+    fn sum(terms: Vec<Term>, constant: u64) -> Value {
+        let most = terms.iter().fold(constant, |sum, term| sum.saturating_add(term.most()));
+        match u32::try_from(most) {
+            Ok(_) => Value::Sum(terms, constant as u32),
+            Err(_) => Value::Other,
+        }
+    }
+
+    /// The result; `None` if the packet is rejected.
+    fn apply(self, arithmetic: Arithmetic, other: Value) -> Option<Value> {
+        if let (Some(a), Some(b)) = (self.constant(), other.constant()) {
+            return arithmetic.apply(a, b).map(|result| Value::Sum(Vec::new(), result));
+        }
+        let Some(b) = other.constant() else {
+            return Some(match (arithmetic, self, other) {
+                (Arithmetic::Add, Value::Sum(mut terms, one), Value::Sum(more, two)) => {
+                    terms.extend(more);
+                    Value::sum(terms, u64::from(one) + u64::from(two))
+                }
+                _ => Value::Other,
+            });
+        };
+        Some(match (arithmetic, self) {
+            (Arithmetic::Div | Arithmetic::Mod, _) if b == 0 => return None,
+            (Arithmetic::Add, Value::Sum(terms, constant)) => Value::sum(terms, u64::from(constant) + u64::from(b)),
+            (Arithmetic::And, Value::Length(mask)) => Value::Length(mask & b),
+            (Arithmetic::And, Value::Sum(terms, 0)) => match one(terms) {
+                Some(term) => trimmed(term.clone(), unshift(b, term.shift), term.shift),
+                None => Value::Other,
+            },
+            (Arithmetic::Lsh, Value::Sum(terms, 0)) if b < 32 => shifted(terms, b as i8),
+            (Arithmetic::Rsh, Value::Sum(terms, 0)) if b < 32 => shifted(terms, -(b as i8)),
+            (Arithmetic::Mul, Value::Sum(terms, 0)) if b.is_power_of_two() => shifted(terms, b.trailing_zeros() as i8),
+            (Arithmetic::Div, Value::Sum(terms, 0)) if b.is_power_of_two() => {
+                shifted(terms, -(b.trailing_zeros() as i8))
+            }
+            _ => Value::Other,
+        })
+    }
+}
+
+/// The only term.
+fn one(mut terms: Vec<Term>) -> Option<Term> {
+    if terms.len() == 1 { terms.pop() } else { None }
+}
+
+/// Bits of a shifted number, as bits of the number.
+fn unshift(bits: u32, shift: i8) -> u32 {
+    let by = u32::from(shift.unsigned_abs());
+    if shift < 0 { bits.checked_shl(by).unwrap_or(0) } else { bits.checked_shr(by).unwrap_or(0) }
+}
+
+fn shifted(terms: Vec<Term>, by: i8) -> Value {
+    match one(terms) {
+        Some(term) => {
+            let shift = i32::from(term.shift) + i32::from(by);
+            // A shift right loses low bits, one left high bits; what is left of a number is what both left.
+            if (-31..=31).contains(&shift) { trimmed(term, u32::MAX, shift as i8) } else { Value::CONSTANT_ZERO }
+        }
+        None => Value::Other,
+    }
+}
+
+/// The term with fewer bits and another shift: those bits that the shift pushes out are left out of the mask.
+fn trimmed(term: Term, mask: u32, shift: i8) -> Value {
+    let by = u32::from(shift.unsigned_abs());
+    let stays = if shift < 0 { u32::MAX << by } else { u32::MAX >> by };
+    let mask = term.mask & mask & stays & term.field.full();
+    Value::Sum(vec![Term { mask, shift, ..term }], 0)
+}
+
+#[derive(Clone, Debug)]
+struct Path {
+    at: usize,
+    a: Value,
+    x: Value,
+    memory: [Value; MEMORY_WORDS],
+    tests: Vec<Test>,
+}
+
+/// What a branch turns on.
+enum Question {
+    Decided(bool),
+    Ask(Test),
+}
+
+struct Lifter<'p> {
+    program: &'p Program,
+    paths: Vec<Path>,
+    accepted: Vec<Conjunction>,
+    steps: usize,
+}
+
+impl Lifter<'_> {
+    /// Follows a path to its end; branches leave the other way for later. `None` if the program cannot be lifted.
+    fn follow(&mut self, mut path: Path) -> Option<()> {
+        loop {
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return None;
+            }
+            let operation = self.program.operations()[path.at];
+            path.at += 1;
+            match operation {
+                Operation::LoadConstant(k) => path.a = Value::Sum(Vec::new(), k),
+                Operation::LoadAbsolute(size, k) => {
+                    let Some(field) = field(&Value::CONSTANT_ZERO, k, size.bytes())? else { return Some(()) };
+                    path.a = load(&mut path.tests, field, u32::MAX, 0);
+                }
+                Operation::LoadIndirect(size, k) => {
+                    let Some(field) = field(&path.x, k, size.bytes())? else { return Some(()) };
+                    path.a = load(&mut path.tests, field, u32::MAX, 0);
+                }
+                Operation::IndexHeader(k) => {
+                    let Some(field) = field(&Value::CONSTANT_ZERO, k, 1)? else { return Some(()) };
+                    path.x = load(&mut path.tests, field, 0x0f, 2);
+                }
+                Operation::LoadLength => path.a = Value::Length(u32::MAX),
+                Operation::LoadMemory(k) => path.a = path.memory[k as usize].clone(),
+                Operation::IndexConstant(k) => path.x = Value::Sum(Vec::new(), k),
+                Operation::IndexLength => path.x = Value::Length(u32::MAX),
+                Operation::IndexMemory(k) => path.x = path.memory[k as usize].clone(),
+                Operation::Store(k) => path.memory[k as usize] = path.a.clone(),
+                Operation::StoreIndex(k) => path.memory[k as usize] = path.x.clone(),
+                Operation::Arithmetic(arithmetic, operand) => {
+                    // A division by what may be zero depends on it.
+                    let other = value(operand, &path.x);
+                    let divides = matches!(arithmetic, Arithmetic::Div | Arithmetic::Mod);
+                    if divides && other.constant().is_none() {
+                        return None;
+                    }
+                    let a = std::mem::replace(&mut path.a, Value::Other);
+                    let Some(result) = a.apply(arithmetic, other) else { return Some(()) };
+                    path.a = result;
+                }
+                Operation::Negate => {
+                    path.a = match path.a.constant() {
+                        Some(constant) => Value::Sum(Vec::new(), constant.wrapping_neg()),
+                        None => Value::Other,
+                    };
+                }
+                Operation::Jump(by) => path.at += by as usize,
+                Operation::Branch(condition, operand, jt, jf) => {
+                    let (jt, jf) = (usize::from(jt), usize::from(jf));
+                    if jt == jf {
+                        path.at += jt;
+                        continue;
+                    }
+                    match ask(condition, &path.a, &value(operand, &path.x))? {
+                        Question::Decided(yes) => path.at += if yes { jt } else { jf },
+                        Question::Ask(test) => match known(&path.tests, &test) {
+                            Some(yes) => path.at += if yes { jt } else { jf },
+                            None => {
+                                let mut other = path.clone();
+                                other.at += jf;
+                                other.tests.push(test.clone().negated());
+                                self.paths.push(other);
+                                path.at += jt;
+                                path.tests.push(test);
+                            }
+                        },
+                    }
+                }
+                Operation::Return(0) => return Some(()),
+                Operation::Return(_) => return self.accept(path.tests),
+                Operation::ReturnAccumulator => {
+                    match ask(Condition::Equal, &path.a, &Value::CONSTANT_ZERO)? {
+                        Question::Decided(true) => return Some(()),
+                        Question::Decided(false) => {}
+                        Question::Ask(test) => path.tests.push(test.negated()),
+                    }
+                    return self.accept(path.tests);
+                }
+                Operation::Tax => path.x = path.a.clone(),
+                Operation::Txa => path.a = path.x.clone(),
+            }
+        }
+    }
+
+    fn accept(&mut self, tests: Vec<Test>) -> Option<()> {
+        self.accepted.extend(Conjunction::new(tests));
+        (self.accepted.len() <= MOST_PATHS).then_some(())
+    }
+}
+
+fn value(operand: Operand, x: &Value) -> Value {
+    match operand {
+        Operand::Constant(k) => Value::Sum(Vec::new(), k),
+        Operand::Index => x.clone(),
+    }
+}
+
+/// The field at `index + k`; inner `None` if it is beyond every packet.
+fn field(index: &Value, k: u32, width: u32) -> Option<Option<Field>> {
+    let Value::Sum(terms, constant) = index else { return None };
+    let offset = u64::from(*constant) + u64::from(k);
+    let inside = offset + u64::from(width) <= u64::from(u32::MAX);
+    let field = || Field { base: Base::sum(terms.clone()), offset: offset as u32, width: width as u8 };
+    Some(inside.then(field))
+}
+
+/// Loads a field: from here on it is known to be there.
+fn load(tests: &mut Vec<Test>, field: Field, mask: u32, shift: i8) -> Value {
+    let there = Test::there(field.clone());
+    if !tests.contains(&there) {
+        tests.push(there);
+    }
+    let mask = mask & field.full();
+    Value::Sum(vec![Term { field, mask, shift }], 0)
+}
+
+/// The test that a condition means; `None` if it is none.
+fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
+    let k = b.constant()?;
+    let (subject, mask, shift, plus) = match a {
+        Value::Other => return None,
+        Value::Length(mask) => (Subject::Length, *mask, 0, 0),
+        Value::Sum(terms, plus) => match &terms[..] {
+            [] => return Some(Question::Decided(condition.holds(*plus, k))),
+            [term] => (Subject::Field(term.field.clone()), term.mask, term.shift, *plus),
+            [..] => return None,
+        },
+    };
+    let test = |mask, low, high, sense| Some(Question::Ask(Test { subject: subject.clone(), mask, low, high, sense }));
+    if condition == Condition::Set {
+        if plus != 0 {
+            return None;
+        }
+        return match mask & unshift(k, shift) {
+            0 => Some(Question::Decided(false)),
+            bits => test(bits, 0, 0, Sense::Outside),
+        };
+    }
+    // A sum with a constant is at least that.
+    let Some(k) = k.checked_sub(plus) else { return Some(Question::Decided(condition != Condition::Equal)) };
+    // The smallest number under the mask that makes the shifted one at least `k`.
+    let at_least = |k: u64| {
+        let by = u32::from(shift.unsigned_abs());
+        if shift < 0 { k << by } else { k.div_ceil(1 << by) }
+    };
+    let (low, next) = (at_least(u64::from(k)), at_least(u64::from(k) + 1));
+    // Numbers that are shifted right have no bits below, so from `low` to before `next` there is only `low` itself.
+    match condition {
+        Condition::Equal => {
+            let exists = low < next && low <= u64::from(mask) && low as u32 & !mask == 0;
+            if exists { test(mask, low as u32, low as u32, Sense::Inside) } else { Some(Question::Decided(false)) }
+        }
+        Condition::Greater | Condition::GreaterEqual => {
+            let least = if condition == Condition::Greater { next } else { low };
+            match (least, u32::try_from(least)) {
+                (0, _) => Some(Question::Decided(true)),
+                (_, Ok(least)) if least <= mask => test(mask, least, mask, Sense::Inside),
+                (_, Ok(_) | Err(_)) => Some(Question::Decided(false)),
+            }
+        }
+        Condition::Set => None,
+    }
+}
+
+/// What the tests so far say about another, if they do.
+fn known(tests: &[Test], test: &Test) -> Option<bool> {
+    for known in tests.iter().filter(|known| known.subject == test.subject) {
+        if known == test {
+            return Some(true);
+        }
+        if known.is_equality() && test.mask & !known.mask == 0 && known.mask != 0 {
+            return Some(test.accepts(known.low));
+        }
+        if test.is_equality() && known.is_equality() && (known.low ^ test.low) & known.mask & test.mask != 0 {
+            return Some(false);
+        }
+        if test.is_equality() && known.mask & !test.mask == 0 && known.mask != 0 && !known.accepts(test.low) {
+            return Some(false);
+        }
+    }
+    None
+}

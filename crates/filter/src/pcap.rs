@@ -1,0 +1,186 @@
+//! Filters in the syntax of tcpdump, through the system's libpcap: loaded when it is asked for, so that everything else
+//! works without. Also its `bpf_filter`, which says what programs mean.
+
+use crate::bpf::{Instruction, Program};
+use crate::error::Error;
+use crate::packet::Packet;
+use libloading::Library;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// Names of the library, the most certain first.
+const NAMES: [&str; 3] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so"];
+/// How many bytes of a packet a compiled filter asks for: all, as libpcap's default is.
+const SNAPSHOT_LENGTH: c_int = 262_144;
+const NETMASK_UNKNOWN: c_uint = u32::MAX;
+
+/// `struct bpf_program`.
+#[repr(C)]
+struct RawProgram {
+    length: c_uint,
+    instructions: *mut Instruction,
+}
+
+type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut c_void;
+type Compile = unsafe extern "C" fn(*mut c_void, *mut RawProgram, *const c_char, c_int, c_uint) -> c_int;
+type LastError = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+type Free = unsafe extern "C" fn(*mut RawProgram);
+type Close = unsafe extern "C" fn(*mut c_void);
+type Filter = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint) -> c_uint;
+type Validate = unsafe extern "C" fn(*const Instruction, c_int) -> c_int;
+type Version = unsafe extern "C" fn() -> *const c_char;
+
+/// The system's libpcap.
+pub struct Pcap {
+    open_dead: OpenDead,
+    compile: Compile,
+    last_error: LastError,
+    free: Free,
+    close: Close,
+    filter: Filter,
+    validate: Validate,
+    version: Version,
+    /// Old versions compile with global state.
+    one_at_a_time: Mutex<()>,
+    _library: Library,
+}
+
+impl fmt::Debug for Pcap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pcap").field("version", &self.version()).finish_non_exhaustive()
+    }
+}
+
+/// Why libpcap cannot be used.
+#[derive(Debug)]
+pub struct Absent(libloading::Error);
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "libpcap, which reads filters in tcpdump's syntax, cannot be loaded: {}", self.0)
+    }
+}
+
+impl std::error::Error for Absent {}
+
+impl Absent {
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        "install it: `apt install libpcap0.8` on Debian, `libpcap` elsewhere"
+    }
+}
+
+/// Why an expression was refused: what libpcap says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused(pub String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused(error.to_string())
+    }
+}
+
+impl Pcap {
+    /// Loads the library.
+    ///
+    /// # Errors
+    /// [`Absent`] if the system has none.
+    pub fn load() -> Result<Pcap, Absent> {
+        let mut first = None;
+        for name in NAMES {
+            // SAFETY: loading libpcap runs no code that has conditions.
+            match unsafe { Library::new(name) } {
+                Ok(library) => return Pcap::with(library).map_err(Absent),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(Absent(first.expect("there are names to try")))
+    }
+
+    fn with(library: Library) -> Result<Pcap, libloading::Error> {
+        // SAFETY: the types are those of the declarations in <pcap/pcap.h> and <pcap/bpf.h>; the symbols are used no
+        // longer than the library is loaded, because the value that has them has the library.
+        unsafe {
+            Ok(Pcap {
+                open_dead: *library.get(b"pcap_open_dead\0")?,
+                compile: *library.get(b"pcap_compile\0")?,
+                last_error: *library.get(b"pcap_geterr\0")?,
+                free: *library.get(b"pcap_freecode\0")?,
+                close: *library.get(b"pcap_close\0")?,
+                filter: *library.get(b"bpf_filter\0")?,
+                validate: *library.get(b"bpf_validate\0")?,
+                version: *library.get(b"pcap_lib_version\0")?,
+                one_at_a_time: Mutex::new(()),
+                _library: library,
+            })
+        }
+    }
+
+    /// What it says of its version.
+    pub fn version(&self) -> String {
+        // SAFETY: it returns a string that is never freed.
+        unsafe { CStr::from_ptr((self.version)()) }.to_string_lossy().into_owned()
+    }
+
+    /// Compiles an expression for packets of a link type (1 is Ethernet).
+    ///
+    /// # Errors
+    /// [`Refused`] with what libpcap says of the expression.
+    pub fn compile(&self, expression: &str, link_type: i32) -> Result<Program, Refused> {
+        let text = CString::new(expression).map_err(|_| Refused("the expression contains a zero byte".to_owned()))?;
+        let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a handle that was opened is closed once; a program that was compiled is read within its length and
+        // freed once; strings end with zero and live through the calls.
+        unsafe {
+            let handle = (self.open_dead)(link_type, SNAPSHOT_LENGTH);
+            if handle.is_null() {
+                return Err(Refused(format!("libpcap knows no packets of link type {link_type}")));
+            }
+            let mut program = RawProgram { length: 0, instructions: std::ptr::null_mut() };
+            let status = (self.compile)(handle, &mut program, text.as_ptr(), 1, NETMASK_UNKNOWN);
+            let result = if status == 0 {
+                let instructions = std::slice::from_raw_parts(program.instructions, program.length as usize);
+                let result = Program::new(instructions).map_err(Refused::from);
+                (self.free)(&mut program);
+                result
+            } else {
+                Err(Refused(CStr::from_ptr((self.last_error)(handle)).to_string_lossy().into_owned()))
+            };
+            (self.close)(handle);
+            result
+        }
+    }
+
+    /// The verdict of `bpf_filter`. Programs that jump backwards may run for ever there.
+    pub fn run(&self, instructions: &[Instruction], packet: Packet<'_>) -> Option<u32> {
+        // Instructions it does not know abort the process; so only valid programs get there.
+        Program::new(instructions).ok().filter(Program::is_acyclic)?;
+        let (data, wire_length) = (packet.data(), packet.wire_length());
+        // SAFETY: the program is valid, so it ends and loads nothing outside of the packet.
+        Some(unsafe { (self.filter)(instructions.as_ptr(), data.as_ptr(), wire_length, data.len() as c_uint) })
+    }
+
+    /// The verdict of `bpf_filter` without a look at the program: for measurements.
+    ///
+    /// # Safety
+    /// The instructions are those of a valid [`Program`].
+    pub unsafe fn run_unchecked(&self, instructions: &[Instruction], packet: Packet<'_>) -> u32 {
+        // SAFETY: the caller's promise; the packet is a slice.
+        unsafe { (self.filter)(instructions.as_ptr(), packet.data, packet.wire_length, packet.length) }
+    }
+
+    /// Whether `bpf_validate` accepts a program.
+    pub fn validates(&self, instructions: &[Instruction]) -> bool {
+        // SAFETY: the pointer and length are those of a slice.
+        unsafe { (self.validate)(instructions.as_ptr(), instructions.len() as c_int) != 0 }
+    }
+}

@@ -1,0 +1,166 @@
+//! The search for perfect hashes: constants under which every key has a slot of its own. Deterministic, so that the same
+//! filters always give the same table.
+
+use crate::table::{Hash, Table, top};
+
+/// Up to so many keys no displacements are needed: the table is so sparse that some multiplier separates all.
+const MOST_DIRECT: usize = 40;
+/// The most bits of slots of a table without displacements.
+const MOST_DIRECT_BITS: u32 = 11;
+/// How many multipliers are tried before the table is made larger.
+const TRIES: u32 = 40;
+/// How many displacements are tried for a bucket.
+const DISPLACEMENTS: u32 = 20_000;
+/// The same when one more key joins a bucket of a table that readers use.
+const FEW_DISPLACEMENTS: u32 = 400;
+
+/// The hash of a table for no key or one of no words.
+pub(crate) fn nothing() -> Hash {
+    Hash { fold: 1, first: 1, slot_bits: 0, bucket_bits: None }
+}
+
+/// Where constants come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    state: u64,
+}
+
+impl Search {
+    pub(crate) fn new() -> Search {
+        Search { state: 0x243f_6a88_85a3_08d3 }
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood).
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// Whether a table with displacements is empty enough for one more key to find its place.
+    pub(crate) fn has_room(&self, keys: usize, slots: usize) -> bool {
+        keys * 8 <= slots * 5
+    }
+
+    /// A table in which `count` different keys of `words` words find each a slot of its own, and these slots. The keys are
+    /// not written yet.
+    pub(crate) fn table(&mut self, words: usize, count: usize, keys: &[u64]) -> (Table, Vec<u32>) {
+        if words == 0 {
+            return (Table::new(0, nothing()), vec![0; count]);
+        }
+        if count <= MOST_DIRECT {
+            let least = (count.max(2) * 4).next_power_of_two().trailing_zeros();
+            for slot_bits in least..=MOST_DIRECT_BITS.max(least) {
+                for _ in 0..TRIES {
+                    let hash = Hash { fold: self.next() | 1, first: self.next() | 1, slot_bits, bucket_bits: None };
+                    if let Some(slots) = separate(&hash, words, keys) {
+                        return (Table::new(words, hash), slots);
+                    }
+                }
+            }
+        }
+        let mut slot_bits = (count * 2 + count / 4).next_power_of_two().trailing_zeros().max(4);
+        let mut tries = 0;
+        loop {
+            let bucket_bits = Some(slot_bits - 2);
+            let hash = Hash { fold: self.next() | 1, first: self.next() | 1, slot_bits, bucket_bits };
+            let table = Table::new(words, hash);
+            if let Some(slots) = self.displaced(&table, count, keys) {
+                return (table, slots);
+            }
+            tries += 1;
+            // Larger tables have fewer conflicts; different keys always separate in the end.
+            slot_bits += u32::from(tries % 3 == 0);
+        }
+    }
+
+    /// Finds the displacement of every bucket, the fullest first ("hash and displace").
+    fn displaced(&mut self, table: &Table, count: usize, keys: &[u64]) -> Option<Vec<u32>> {
+        let key = |at: u32| &keys[at as usize * table.words..][..table.words];
+        let mut heads = vec![(0_u32, u32::MAX); table.displacements.len()];
+        let mut next = vec![u32::MAX; count];
+        for at in 0..count as u32 {
+            let (size, head) = &mut heads[table.bucket(key(at))];
+            next[at as usize] = std::mem::replace(head, at);
+            *size += 1;
+        }
+        let mut order: Vec<u32> = (0..heads.len() as u32).filter(|bucket| heads[*bucket as usize].0 > 0).collect();
+        order.sort_by_key(|bucket| std::cmp::Reverse(heads[*bucket as usize].0));
+        let mut taken = vec![false; table.slot_count()];
+        let mut slots = vec![0; count];
+        let (mut members, mut together) = (Vec::new(), Vec::new());
+        for bucket in order {
+            members.clear();
+            together.clear();
+            let mut at = heads[bucket as usize].1;
+            while at != u32::MAX {
+                members.push(at);
+                together.extend(key(at));
+                at = next[at as usize];
+            }
+            let free = |slot: usize| !taken[slot];
+            let (displacement, found) = self.find(table, &together, free, DISPLACEMENTS)?;
+            table.displace(bucket as usize, displacement);
+            for (member, slot) in members.iter().zip(found) {
+                taken[slot] = true;
+                slots[*member as usize] = slot as u32;
+            }
+        }
+        Some(slots)
+    }
+
+    /// A displacement under which these keys of one bucket have free slots, and the slots.
+    pub(crate) fn displacement(
+        &mut self,
+        table: &Table,
+        keys: &[u64],
+        free: impl Fn(usize) -> bool,
+    ) -> Option<(u32, Vec<usize>)> {
+        self.find(table, keys, free, FEW_DISPLACEMENTS)
+    }
+
+    fn find(
+        &mut self,
+        table: &Table,
+        keys: &[u64],
+        free: impl Fn(usize) -> bool,
+        tries: u32,
+    ) -> Option<(u32, Vec<usize>)> {
+        let hashes: Vec<u64> =
+            keys.chunks_exact(table.words).map(|key| table.hash.fold(key).wrapping_mul(table.hash.first)).collect();
+        let mut slots = Vec::with_capacity(hashes.len());
+        for _ in 0..tries {
+            let displacement = self.next() as u32 | 1;
+            slots.clear();
+            for hash in &hashes {
+                let slot = top(hash.wrapping_mul(displacement.into()), table.hash.slot_bits);
+                if !free(slot) || slots.contains(&slot) {
+                    break;
+                }
+                slots.push(slot);
+            }
+            if slots.len() == hashes.len() {
+                return Some((displacement, slots));
+            }
+        }
+        None
+    }
+}
+
+/// The slots of these keys, if no two have the same.
+fn separate(hash: &Hash, words: usize, keys: &[u64]) -> Option<Vec<u32>> {
+    let mut taken = [0_u64; 1 << (MOST_DIRECT_BITS - 6)];
+    let mut slots = Vec::with_capacity(keys.len() / words);
+    for key in keys.chunks_exact(words) {
+        let slot = top(hash.fold(key).wrapping_mul(hash.first), hash.slot_bits);
+        let word = taken.get_mut(slot / 64)?;
+        if *word & 1 << (slot % 64) != 0 {
+            return None;
+        }
+        *word |= 1 << (slot % 64);
+        slots.push(slot as u32);
+    }
+    Some(slots)
+}

@@ -1,0 +1,171 @@
+//! What a conjunction reads, apart from what it expects to find there. Filters of one shape differ in values only, so
+//! they share code and one table: the tuples of "tuple space search".
+//!
+//! ```text
+//! conjunction  [12:2] == 0x800 && [23] == 6 && [(([14] & 0xf) << 2) + 16:2] == 80
+//! shape        start + 12, 13, 23; X + 16, 17       X = ([14] & 0xf) << 2; 24 bytes needed at start, 18 at X
+//! values       08 00 06 00 50
+//! ```
+
+use crate::ir::{Base, Conjunction, Field, Sense, Subject};
+use std::collections::BTreeMap;
+
+/// A byte of the packet of which some bits must have a value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Byte {
+    /// Which base.
+    pub(crate) base: u16,
+    /// Bytes from there.
+    pub(crate) offset: u32,
+    /// Bits that count; not zero.
+    pub(crate) mask: u8,
+}
+
+/// A number in the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Number {
+    pub(crate) base: u16,
+    pub(crate) offset: u32,
+    pub(crate) width: u8,
+}
+
+/// A test that is no equality, without its range.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Check {
+    /// What is looked at; without, the length on the wire.
+    pub(crate) number: Option<Number>,
+    pub(crate) mask: u32,
+    pub(crate) sense: Sense,
+}
+
+/// A number that a base is made of.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Move {
+    pub(crate) number: Number,
+    pub(crate) mask: u32,
+    pub(crate) shift: i8,
+}
+
+/// A base, and how many bytes must be there.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Place {
+    /// What is added up; it comes from bases before this one. Empty for the start of the packet.
+    pub(crate) moves: Vec<Move>,
+    /// Bytes needed from there.
+    pub(crate) need: u64,
+}
+
+/// What a conjunction reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Shape {
+    /// The start of the packet, then others.
+    pub(crate) places: Vec<Place>,
+    pub(crate) bytes: Vec<Byte>,
+    pub(crate) checks: Vec<Check>,
+}
+
+/// The range of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Span {
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// What a conjunction expects where its shape reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Values {
+    /// One for each byte of the shape, under its mask.
+    pub(crate) bytes: Vec<u8>,
+    /// One for each check.
+    pub(crate) spans: Vec<Span>,
+    /// For each byte of the shape, the test it comes from: bytes of one field vary together.
+    pub(crate) fields: Vec<u16>,
+    /// Whether two tests ask for different values of one bit.
+    pub(crate) impossible: bool,
+}
+
+impl Shape {
+    /// Takes a conjunction apart.
+    pub(crate) fn of(conjunction: &Conjunction) -> (Shape, Values) {
+        let mut bases: Vec<Base> = vec![Base::START];
+        let mut needs: Vec<u64> = vec![0];
+        for test in conjunction.tests() {
+            if let Subject::Field(field) = &test.subject {
+                note(&mut bases, &mut needs, field);
+            }
+        }
+        let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
+        let number = |field: &Field| Number { base: index(&field.base), offset: field.offset, width: field.width };
+        let mut impossible = false;
+        let mut bytes: BTreeMap<(u16, u32), (u8, u8, u16)> = BTreeMap::new();
+        let (mut checks, mut spans) = (Vec::new(), Vec::new());
+        for (source, test) in conjunction.tests().iter().enumerate() {
+            match &test.subject {
+                Subject::Field(field) if test.is_equality() => {
+                    for at in 0..u32::from(field.width) {
+                        let right = 8 * (u32::from(field.width) - 1 - at);
+                        let (mask, value) = ((test.mask >> right) as u8, (test.low >> right) as u8);
+                        if mask == 0 {
+                            continue;
+                        }
+                        let offset = field.offset.saturating_add(at);
+                        let byte = bytes.entry((index(&field.base), offset)).or_insert((0, 0, source as u16));
+                        impossible |= (byte.1 ^ value) & byte.0 & mask != 0;
+                        byte.0 |= mask;
+                        byte.1 |= value & mask;
+                    }
+                }
+                Subject::Field(field) => {
+                    checks.push(Check { number: Some(number(field)), mask: test.mask, sense: test.sense });
+                    spans.push(Span { low: test.low, high: test.high });
+                }
+                Subject::Length => {
+                    checks.push(Check { number: None, mask: test.mask, sense: test.sense });
+                    spans.push(Span { low: test.low, high: test.high });
+                }
+            }
+        }
+        let places = bases.iter().zip(&needs).map(|(base, need)| {
+            let term = |term: &crate::ir::Term| Move {
+                number: number(&term.field),
+                mask: term.mask & term.field.full(),
+                shift: term.shift,
+            };
+            Place { moves: base.terms().iter().map(term).collect(), need: *need }
+        });
+        let places = places.collect();
+        let values = Values {
+            bytes: bytes.values().map(|(_, value, _)| *value).collect(),
+            spans,
+            fields: bytes.values().map(|(_, _, source)| *source).collect(),
+            impossible,
+        };
+        let byte = |((base, offset), (mask, _, _)): (&(u16, u32), &(u8, u8, u16))| Byte {
+            base: *base,
+            offset: *offset,
+            mask: *mask,
+        };
+        (Shape { places, bytes: bytes.iter().map(byte).collect(), checks }, values)
+    }
+
+    /// Whether lookups need the length on the wire.
+    pub(crate) fn asks_length(&self) -> bool {
+        self.checks.iter().any(|check| check.number.is_none())
+    }
+}
+
+/// Takes note of what reading a field needs: first what its base is made of.
+fn note(bases: &mut Vec<Base>, needs: &mut Vec<u64>, field: &Field) {
+    for term in field.base.terms() {
+        note(bases, needs, &term.field);
+    }
+    let at = match bases.iter().position(|base| *base == field.base) {
+        Some(at) => at,
+        None => {
+            bases.push(field.base.clone());
+            needs.push(0);
+            bases.len() - 1
+        }
+    };
+    needs[at] = needs[at].max(field.end());
+}

@@ -1,0 +1,172 @@
+//! Stages and chunks: what a classifier tries one after the other, as readers see it, and how it is done where there is
+//! no generated code.
+
+use crate::bpf::{Operation, Program};
+use crate::group::{Data, members_at};
+use crate::packet::Packet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use crate::emit::{Classify, ClassifyMany};
+
+/// A program that could not be taken apart.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) program: Program,
+    /// The rank of its filter; zero once that is removed.
+    pub(crate) rank: AtomicU64,
+}
+
+/// Something that finds the best rank of its filters for a packet.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    /// Filters of one shape.
+    Group(Arc<Data>),
+    /// One filter.
+    Program(Arc<Cell>),
+}
+
+/// Memory for the interpreter.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    bases: Vec<u64>,
+    key: Vec<u64>,
+}
+
+impl Stage {
+    /// Whether it looks at the length on the wire.
+    pub(crate) fn asks_length(&self) -> bool {
+        match self {
+            Stage::Group(data) => data.layout.shape.asks_length(),
+            Stage::Program(cell) => {
+                let operations = cell.program.operations();
+                operations.iter().any(|one| matches!(one, Operation::LoadLength | Operation::IndexLength))
+            }
+        }
+    }
+
+    /// The ranks of its filters that match, the best of each list first, and no others of it if only that is wanted.
+    ///
+    /// # Safety
+    /// The caller is pinned: lists that are found stay.
+    pub(crate) unsafe fn ranks(
+        &self,
+        packet: Packet<'_>,
+        scratch: &mut Scratch,
+        wanted: Wanted,
+        found: &mut impl FnMut(u64),
+    ) {
+        let data = match self {
+            Stage::Program(cell) => {
+                // Pairs with the release of whoever removes the filter.
+                let rank = cell.rank.load(Ordering::Acquire);
+                if rank != 0 && cell.program.run(packet) != 0 {
+                    found(rank);
+                }
+                return;
+            }
+            Stage::Group(data) => data,
+        };
+        let Scratch { bases, key } = scratch;
+        if data.layout.key_in(packet, bases, key).is_none() {
+            return;
+        }
+        let Some((slot, head)) = data.table.find(key) else { return };
+        let lists = data.layout.has_lists();
+        let more = if lists { head } else { data.table.more(slot) };
+        if more == 0 || !lists && wanted == Wanted::Best {
+            found(head);
+            return;
+        }
+        let checks = data.layout.listed.iter().filter(|listed| **listed).count();
+        // SAFETY: the list was published for this table, and the caller is pinned.
+        for (rank, spans) in unsafe { members_at(more, checks) } {
+            if data.layout.passes(packet, bases, &spans) {
+                found(rank);
+                if wanted == Wanted::Best {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// How many ranks are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    Best,
+    All,
+}
+
+/// Stages whose code is written together.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) stages: Vec<Stage>,
+    /// By stage: no stage of the chunk after it, nor any chunk after, has a better rank. May be too high, never too low.
+    pub(crate) later: Box<[AtomicU64]>,
+    /// No chunk after this one has a better rank.
+    pub(crate) after: AtomicU64,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub(crate) code: Option<ChunkCode>,
+}
+
+/// The code of a chunk.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[derive(Debug)]
+pub(crate) struct ChunkCode {
+    pub(crate) one: Classify,
+    pub(crate) many: Option<ClassifyMany>,
+    pub(crate) installed: Vec<quaject_vcode::Installed>,
+    pub(crate) memory: Arc<quaject_vcode::Memory>,
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+impl Drop for ChunkCode {
+    fn drop(&mut self) {
+        for code in &self.installed {
+            self.memory.free(code.entry, code.length);
+        }
+    }
+}
+
+impl Chunk {
+    /// The best rank, given the best so far.
+    ///
+    /// # Safety
+    /// The caller is pinned.
+    #[inline]
+    pub(crate) unsafe fn classify(&self, packet: Packet<'_>, best: u64) -> u64 {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if let Some(code) = &self.code {
+            // SAFETY: the code reads `length` bytes of `data` at most, and tables and lists that the pin keeps.
+            return unsafe { (code.one)(packet.data, packet.length.into(), packet.wire_length.into(), best) };
+        }
+        // SAFETY: the caller is pinned.
+        unsafe { self.interpret(packet, best) }
+    }
+
+    /// The same without code.
+    ///
+    /// # Safety
+    /// The caller is pinned.
+    #[cold]
+    unsafe fn interpret(&self, packet: Packet<'_>, mut best: u64) -> u64 {
+        let mut scratch = Scratch::default();
+        for (stage, later) in self.stages.iter().zip(&self.later) {
+            // SAFETY: the caller is pinned.
+            unsafe { stage.ranks(packet, &mut scratch, Wanted::Best, &mut |rank| best = best.max(rank)) };
+            // Raised before better ranks are published.
+            if best != 0 && best >= later.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        best
+    }
+}
+
+/// What readers see of a classifier: replaced as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+}

@@ -1,0 +1,159 @@
+//! The table of a group: a perfect hash, chosen for the keys at hand, in words that readers load while a writer stores.
+//!
+//! ```text
+//! key words k0 k1 ..   h = k0, then h * fold + ki            one word from several
+//! few keys             slot = top bits of h * first          `first` searched until no two keys meet
+//! more                 g = h * first; bucket = top bits of g; slot = top bits of g * displacement[bucket]
+//!
+//! slot   | head | k0 | k1 | .. |                             a power of two of words
+//! head   rank of the best filter with this key, or the address of a list; 0: nobody
+//! ```
+//!
+//! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key: a key is
+//! written before its head is, and replaced only when no reader is left that has seen the old head.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How a slot is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hash {
+    pub(crate) fold: u64,
+    pub(crate) first: u64,
+    /// Bits of the number of slots.
+    pub(crate) slot_bits: u32,
+    /// Bits of the number of buckets, if there are displacements.
+    pub(crate) bucket_bits: Option<u32>,
+}
+
+impl Hash {
+    /// One word from the words of a key.
+    pub(crate) fn fold(&self, key: &[u64]) -> u64 {
+        let (first, rest) = key.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
+        rest.iter().fold(first, |sum, word| sum.wrapping_mul(self.fold).wrapping_add(*word))
+    }
+}
+
+/// The top bits of a number.
+pub(crate) fn top(number: u64, bits: u32) -> usize {
+    number.checked_shr(64 - bits).unwrap_or(0) as usize
+}
+
+/// The words that readers see.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) hash: Hash,
+    /// Words of a key.
+    pub(crate) words: usize,
+    /// Bits of the number of words of a slot.
+    pub(crate) stride_bits: u32,
+    pub(crate) slots: Box<[AtomicU64]>,
+    pub(crate) displacements: Box<[AtomicU32]>,
+    /// By slot: the address of a list of all filters with the key, for those who want all; 0 if there is one only.
+    pub(crate) more: Box<[AtomicU64]>,
+}
+
+impl Table {
+    /// An empty table.
+    pub(crate) fn new(words: usize, hash: Hash) -> Table {
+        let stride_bits = (words + 1).next_power_of_two().trailing_zeros();
+        let slots = 1_usize << hash.slot_bits;
+        let buckets = hash.bucket_bits.map_or(0, |bits| 1_usize << bits);
+        Table {
+            hash,
+            words,
+            stride_bits,
+            slots: (0..slots << stride_bits).map(|_| AtomicU64::new(0)).collect(),
+            displacements: (0..buckets).map(|_| AtomicU32::new(1)).collect(),
+            more: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub(crate) fn slot_count(&self) -> usize {
+        1 << self.hash.slot_bits
+    }
+
+    /// Where the words of a slot begin.
+    fn at(&self, slot: usize) -> usize {
+        slot << self.stride_bits
+    }
+
+    /// The bucket of a key.
+    pub(crate) fn bucket(&self, key: &[u64]) -> usize {
+        match self.hash.bucket_bits {
+            Some(bits) => top(self.hash.fold(key).wrapping_mul(self.hash.first), bits),
+            None => 0,
+        }
+    }
+
+    /// The slot of a key.
+    pub(crate) fn slot(&self, key: &[u64]) -> usize {
+        let g = self.hash.fold(key).wrapping_mul(self.hash.first);
+        match self.hash.bucket_bits {
+            Some(bits) => {
+                // Pairs with the release in `displace`: slots are filled before the way to them is shown.
+                let displacement = self.displacements[top(g, bits)].load(Ordering::Acquire);
+                top(g.wrapping_mul(displacement.into()), self.hash.slot_bits)
+            }
+            None => top(g, self.hash.slot_bits),
+        }
+    }
+
+    /// Shows readers the way to other slots of a bucket.
+    pub(crate) fn displace(&self, bucket: usize, displacement: u32) {
+        // Pairs with the acquire in `slot`, and with the order of loads in generated code.
+        self.displacements[bucket].store(displacement, Ordering::Release);
+    }
+
+    /// The head of the slot of this key, if it is the key's: what generated code does.
+    pub(crate) fn find(&self, key: &[u64]) -> Option<(usize, u64)> {
+        let slot = self.slot(key);
+        // Pairs with the release in `set_head`: the key is written before its head. Loaded before the key.
+        let head = self.slots[self.at(slot)].load(Ordering::Acquire);
+        (head != 0 && self.has_key(slot, key)).then_some((slot, head))
+    }
+
+    /// Whether these are the words of a slot's key.
+    pub(crate) fn has_key(&self, slot: usize, key: &[u64]) -> bool {
+        let at = self.at(slot) + 1;
+        key.iter().zip(&self.slots[at..]).all(|(word, own)| own.load(Ordering::Relaxed) == *word)
+    }
+
+    /// The words of a slot's key.
+    pub(crate) fn key(&self, slot: usize) -> impl Iterator<Item = u64> + '_ {
+        let at = self.at(slot) + 1;
+        self.slots[at..at + self.words].iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// Writes the key of a slot that is empty and that no reader looks at.
+    pub(crate) fn set_key(&self, slot: usize, key: &[u64]) {
+        let at = self.at(slot) + 1;
+        for (word, own) in key.iter().zip(&self.slots[at..]) {
+            own.store(*word, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn head(&self, slot: usize) -> u64 {
+        self.slots[self.at(slot)].load(Ordering::Relaxed)
+    }
+
+    /// Publishes who has the key of a slot.
+    pub(crate) fn set_head(&self, slot: usize, head: u64) {
+        // Pairs with the acquire in `find`, and with the order of loads in generated code.
+        self.slots[self.at(slot)].store(head, Ordering::Release);
+    }
+
+    pub(crate) fn more(&self, slot: usize) -> u64 {
+        // Pairs with the release in `set_more`: the list is written before its address.
+        self.more[slot].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_more(&self, slot: usize, list: u64) {
+        // Pairs with the acquire in `more`.
+        self.more[slot].store(list, Ordering::Release);
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        8 * (self.slots.len() + self.more.len()) + 4 * self.displacements.len()
+    }
+}

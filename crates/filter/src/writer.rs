@@ -1,0 +1,473 @@
+//! The writer of a classifier: which filter is where, and what readers must be shown after a change. Behind a lock; no
+//! reader comes here.
+
+use crate::bpf::Program;
+use crate::classifier::{Engine, Id, Match, Shared, Stats};
+use crate::epoch::Limbo;
+use crate::error::Error;
+use crate::generate::Generator;
+use crate::group::{Change, Graveyard, Group};
+use crate::ir::{Conjunction, Filter, Subject};
+use crate::shape::{Shape, Values};
+use crate::stage::{Cell, Chunk, Snapshot, Stage};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most stages of a chunk: what is written again when a shape is added.
+const MOST_STAGES: usize = 16;
+/// Programs of more instructions have chunks of their own.
+const LONG_PROGRAM: usize = 200;
+
+/// Filters of one shape, or one program.
+#[derive(Debug)]
+enum Kind {
+    Group(Box<Group>),
+    Program(Arc<Cell>),
+}
+
+#[derive(Debug)]
+struct Section {
+    kind: Kind,
+    chunk: usize,
+}
+
+impl Section {
+    fn best(&self) -> u64 {
+        match &self.kind {
+            Kind::Group(group) => group.best(),
+            // Pairs with nothing: only the writer stores.
+            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Group(group) => group.members() == 0,
+            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed) == 0,
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        match &self.kind {
+            Kind::Group(group) => Stage::Group(Arc::clone(group.data())),
+            Kind::Program(cell) => Stage::Program(Arc::clone(cell)),
+        }
+    }
+}
+
+/// Where a part of a filter is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    section: u32,
+    entry: u32,
+}
+
+#[derive(Debug)]
+struct Record {
+    rank: u64,
+    places: Box<[Place]>,
+}
+
+/// What readers may still look at.
+#[derive(Debug)]
+enum Garbage {
+    Snapshot {
+        _snapshot: Box<Snapshot>,
+        _graveyards: Vec<Graveyard>,
+    },
+    /// A number: an answer that names it may still be on its way.
+    Id(u32),
+}
+
+/// A chunk: which sections, and what readers see of it.
+#[derive(Debug, Default)]
+struct Plan {
+    sections: Vec<u32>,
+    shown: Option<Arc<Chunk>>,
+}
+
+/// Parts of filters of a shape that is new.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// Values and ranks.
+    values: Vec<(Values, u64)>,
+    /// Which filter each is a part of.
+    of: Vec<usize>,
+}
+
+/// The filters.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    sections: Vec<Option<Section>>,
+    vacant: Vec<u32>,
+    by_shape: HashMap<Shape, u32>,
+    records: Vec<Option<Record>>,
+    ids: Vec<u32>,
+    filters: usize,
+    plans: Vec<Plan>,
+    dirty: BTreeSet<usize>,
+    limbo: Limbo<Garbage>,
+    generator: Generator,
+}
+
+impl Writer {
+    pub(crate) fn new(engine: Engine) -> Writer {
+        Writer {
+            sections: Vec::new(),
+            vacant: Vec::new(),
+            by_shape: HashMap::new(),
+            records: Vec::new(),
+            ids: Vec::new(),
+            filters: 0,
+            plans: Vec::new(),
+            dirty: BTreeSet::new(),
+            limbo: Limbo::default(),
+            generator: Generator::new(engine),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, shared: &Shared, filter: &Filter, priority: u32) -> Result<Id, Error> {
+        check(filter)?;
+        self.tidy(shared);
+        let id = self.number()?;
+        let rank = Match::rank(priority, id);
+        let mut places = Vec::new();
+        match filter {
+            Filter::Any(conjunctions) => {
+                for conjunction in conjunctions {
+                    let (shape, values) = Shape::of(conjunction);
+                    if !values.impossible {
+                        places.push(self.add(shared, shape, values, rank));
+                    }
+                }
+            }
+            Filter::Program(program) => places.push(self.add_program(program, rank)),
+        }
+        self.record(id, rank, places);
+        self.show(shared);
+        Ok(Id(id))
+    }
+
+    pub(crate) fn insert_all<'f>(
+        &mut self,
+        shared: &Shared,
+        filters: impl Iterator<Item = (&'f Filter, u32)>,
+    ) -> Result<Vec<Id>, Error> {
+        let filters: Vec<(&Filter, u32)> = filters.collect();
+        filters.iter().try_for_each(|(filter, _)| check(filter))?;
+        if self.records.len() + filters.len() >= u32::MAX as usize {
+            return Err(Error::Full);
+        }
+        self.tidy(shared);
+        let mut ids = Vec::with_capacity(filters.len());
+        let mut all_places: Vec<Vec<Place>> = Vec::with_capacity(filters.len());
+        let mut fresh: HashMap<Shape, Fresh> = HashMap::new();
+        let mut order = Vec::new();
+        for (at, (filter, priority)) in filters.iter().enumerate() {
+            let id = self.number()?;
+            let rank = Match::rank(*priority, id);
+            let mut places = Vec::new();
+            match filter {
+                Filter::Any(conjunctions) => {
+                    for conjunction in conjunctions {
+                        let (shape, values) = Shape::of(conjunction);
+                        if values.impossible {
+                            continue;
+                        }
+                        if self.by_shape.contains_key(&shape) {
+                            places.push(self.add(shared, shape, values, rank));
+                            continue;
+                        }
+                        let of_shape = fresh.entry(shape).or_insert_with_key(|shape| {
+                            order.push(shape.clone());
+                            Default::default()
+                        });
+                        of_shape.values.push((values, rank));
+                        of_shape.of.push(at);
+                    }
+                }
+                Filter::Program(program) => places.push(self.add_program(program, rank)),
+            }
+            all_places.push(places);
+            ids.push(id);
+        }
+        for shape in order {
+            let Some(Fresh { values, of }) = fresh.remove(&shape) else { continue };
+            let (group, entries) = Group::new(&shape, &values);
+            let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
+            self.by_shape.insert(shape, section);
+            for (at, entry) in of.into_iter().zip(entries) {
+                all_places[at].push(Place { section, entry });
+            }
+        }
+        for ((id, (_, priority)), places) in ids.iter().zip(&filters).zip(all_places) {
+            self.record(*id, Match::rank(*priority, *id), places);
+        }
+        self.show(shared);
+        Ok(ids.into_iter().map(Id).collect())
+    }
+
+    pub(crate) fn remove(&mut self, shared: &Shared, id: Id) -> Result<(), Error> {
+        let record = self.records.get_mut(id.0 as usize).and_then(Option::take).ok_or(Error::Unknown(id.0))?;
+        self.tidy(shared);
+        for place in &record.places {
+            let Some(section) = &mut self.sections[place.section as usize] else { continue };
+            match &mut section.kind {
+                Kind::Group(group) => group.remove(place.entry, record.rank, &shared.epochs),
+                Kind::Program(cell) => {
+                    // Pairs with the acquire of readers.
+                    cell.rank.store(0, Ordering::Release);
+                    // Nobody else can use its code.
+                    self.dirty.insert(section.chunk);
+                }
+            }
+        }
+        self.filters -= 1;
+        self.limbo.push(&shared.epochs, Garbage::Id(id.0));
+        self.show(shared);
+        Ok(())
+    }
+
+    /// A number that no reader can take for another filter.
+    fn number(&mut self) -> Result<u32, Error> {
+        if let Some(id) = self.ids.pop() {
+            return Ok(id);
+        }
+        let id = u32::try_from(self.records.len()).ok().filter(|id| *id < u32::MAX).ok_or(Error::Full)?;
+        self.records.push(None);
+        Ok(id)
+    }
+
+    fn record(&mut self, id: u32, rank: u64, places: Vec<Place>) {
+        self.records[id as usize] = Some(Record { rank, places: places.into() });
+        self.filters += 1;
+    }
+
+    /// Drops what nobody looks at any more.
+    fn tidy(&mut self, shared: &Shared) {
+        if self.limbo.is_empty() {
+            return;
+        }
+        let oldest = shared.epochs.oldest();
+        while let Some(garbage) = self.limbo.pop(oldest) {
+            if let Garbage::Id(id) = garbage {
+                self.ids.push(id);
+            }
+        }
+    }
+
+    fn add(&mut self, shared: &Shared, shape: Shape, values: Values, rank: u64) -> Place {
+        if let Some(&section) = self.by_shape.get(&shape) {
+            self.raise(section, rank);
+            if let Some(Section { kind: Kind::Group(group), chunk }) = &mut self.sections[section as usize] {
+                let (entry, change) = group.insert(&values, rank, &shared.epochs);
+                if change == Change::Code {
+                    self.dirty.insert(*chunk);
+                }
+                return Place { section, entry };
+            }
+        }
+        let (group, _) = Group::new(&shape, &[(values, rank)]);
+        let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
+        self.by_shape.insert(shape, section);
+        Place { section, entry: 0 }
+    }
+
+    fn add_program(&mut self, program: &Program, rank: u64) -> Place {
+        let most = if program.operations().len() > LONG_PROGRAM { 1 } else { MOST_STAGES };
+        let cell = Arc::new(Cell { program: program.clone(), rank: AtomicU64::new(rank) });
+        Place { section: self.section(Kind::Program(cell), most), entry: 0 }
+    }
+
+    /// A new section in a chunk of at most so many.
+    fn section(&mut self, kind: Kind, most: usize) -> u32 {
+        let chunk = match self.plans.last() {
+            Some(plan) if plan.sections.len() < most => self.plans.len() - 1,
+            Some(_) | None => {
+                self.plans.push(Plan::default());
+                self.plans.len() - 1
+            }
+        };
+        let section = Section { kind, chunk };
+        let at = match self.vacant.pop() {
+            Some(at) => {
+                self.sections[at as usize] = Some(section);
+                at
+            }
+            None => {
+                self.sections.push(Some(section));
+                self.sections.len() as u32 - 1
+            }
+        };
+        self.plans[chunk].sections.push(at);
+        self.dirty.insert(chunk);
+        at
+    }
+
+    /// Sees to it that no reader stops before a section that is about to get a filter of this rank.
+    fn raise(&mut self, section: u32, rank: u64) {
+        let Some(own) = &self.sections[section as usize] else { return };
+        if rank <= own.best() {
+            return;
+        }
+        for (at, plan) in self.plans.iter().enumerate().take(own.chunk + 1) {
+            let Some(shown) = &plan.shown else { continue };
+            // Pairs with the loads of readers: before the filter is published.
+            for later in &shown.later {
+                later.fetch_max(rank, Ordering::AcqRel);
+            }
+            if at < own.chunk {
+                shown.after.fetch_max(rank, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Shows readers what has changed, if words in tables were not enough.
+    fn show(&mut self, shared: &Shared) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let mut graveyards = Vec::new();
+        while let Some(at) = self.dirty.pop_first() {
+            self.sweep(at, &mut graveyards);
+            self.regenerate(at);
+        }
+        // Bounds of chunks that stay may only be raised: readers of the old snapshot look at them too.
+        let mut after = 0;
+        for plan in self.plans.iter().rev() {
+            let Some(shown) = &plan.shown else { continue };
+            shown.after.fetch_max(after, Ordering::AcqRel);
+            for later in &shown.later {
+                later.fetch_max(after, Ordering::AcqRel);
+            }
+            let best = plan.sections.iter().filter_map(|at| self.sections[*at as usize].as_ref().map(Section::best));
+            after = best.fold(after, u64::max);
+        }
+        let chunks = self.plans.iter().filter_map(|plan| plan.shown.clone()).collect();
+        let old = shared.replace(Snapshot { chunks });
+        self.limbo.push(&shared.epochs, Garbage::Snapshot { _snapshot: old, _graveyards: graveyards });
+        self.tidy(shared);
+    }
+
+    /// Takes sections without filters out of a chunk, and collects what others have replaced.
+    fn sweep(&mut self, at: usize, graveyards: &mut Vec<Graveyard>) {
+        let sections = &mut self.sections;
+        let mut gone = Vec::new();
+        self.plans[at].sections.retain(|index| {
+            let Some(section) = &mut sections[*index as usize] else { return false };
+            if let Kind::Group(group) = &mut section.kind {
+                graveyards.push(group.take_graveyard());
+            }
+            let empty = section.is_empty();
+            if empty {
+                gone.push(*index);
+            }
+            !empty
+        });
+        for index in gone {
+            if let Some(Section { kind: Kind::Group(group), .. }) = &self.sections[index as usize] {
+                self.by_shape.remove(&group.data().layout.shape);
+            }
+            self.sections[index as usize] = None;
+            self.vacant.push(index);
+        }
+        let sections = &self.sections;
+        let best = |index: &u32| sections[*index as usize].as_ref().map_or(0, Section::best);
+        self.plans[at].sections.sort_by_key(|index| std::cmp::Reverse(best(index)));
+    }
+
+    /// A new chunk for readers. If its code cannot be written as a whole, its last stage gets a chunk of its own.
+    fn regenerate(&mut self, at: usize) {
+        let plan = &self.plans[at];
+        if plan.sections.is_empty() {
+            self.plans[at].shown = None;
+            return;
+        }
+        let live = || plan.sections.iter().filter_map(|index| self.sections[*index as usize].as_ref());
+        let stages: Vec<Stage> = live().map(Section::stage).collect();
+        let mut bests: Vec<u64> = live().map(Section::best).collect();
+        // By stage, the best of the later ones.
+        let mut best = 0;
+        for own in bests.iter_mut().rev() {
+            (*own, best) = (best, best.max(*own));
+        }
+        let later = bests.into_iter().map(AtomicU64::new).collect();
+        // The first chunk is told that nothing was found yet.
+        match self.generator.chunk(stages, later, at == 0) {
+            Ok(chunk) => self.plans[at].shown = Some(Arc::new(chunk)),
+            Err(chunk) if self.plans[at].sections.len() == 1 => self.plans[at].shown = Some(Arc::new(chunk)),
+            Err(_) => {
+                let Some(last) = self.plans[at].sections.pop() else { return };
+                self.plans.push(Plan { sections: vec![last], shown: None });
+                let own = self.plans.len() - 1;
+                if let Some(section) = &mut self.sections[last as usize] {
+                    section.chunk = own;
+                }
+                self.dirty.insert(own);
+                self.regenerate(at);
+            }
+        }
+    }
+
+    pub(crate) fn stats(&mut self, shared: &Shared) -> Stats {
+        self.tidy(shared);
+        let mut stats = Stats { filters: self.filters, waiting: self.limbo.len(), ..Stats::default() };
+        for section in self.sections.iter_mut().flatten() {
+            match &mut section.kind {
+                Kind::Group(group) => {
+                    group.tidy(&shared.epochs);
+                    stats.groups += usize::from(group.members() > 0);
+                    stats.table_bytes += group.data().table.bytes();
+                    stats.waiting += group.waiting();
+                }
+                Kind::Program(_) => stats.programs += 1,
+            }
+        }
+        let chunks = self.plans.iter().filter_map(|plan| plan.shown.as_deref());
+        for chunk in chunks {
+            stats.chunks += 1;
+            match Generator::code_bytes(chunk) {
+                Some(bytes) => stats.code_bytes += bytes,
+                None => stats.interpreted += 1,
+            }
+        }
+        stats.generations = self.generator.generations();
+        stats
+    }
+
+    pub(crate) fn explain(&self) -> String {
+        let chunks: Vec<&Chunk> = self.plans.iter().filter_map(|plan| plan.shown.as_deref()).collect();
+        let counts = |stage: &Stage| {
+            let is = |section: &&Section| match (&section.kind, stage) {
+                (Kind::Group(group), Stage::Group(data)) => Arc::ptr_eq(group.data(), data),
+                (Kind::Program(own), Stage::Program(cell)) => Arc::ptr_eq(own, cell),
+                (Kind::Group(_), Stage::Program(_)) | (Kind::Program(_), Stage::Group(_)) => false,
+            };
+            self.sections.iter().flatten().find(is).map_or(0, |section| match &section.kind {
+                Kind::Group(group) => group.members(),
+                Kind::Program(_) => 1,
+            })
+        };
+        crate::explain::explain(&chunks, counts)
+    }
+}
+
+/// Fields have widths that can be loaded.
+fn check(filter: &Filter) -> Result<(), Error> {
+    let Filter::Any(conjunctions) = filter else { return Ok(()) };
+    let of = |conjunction: &Conjunction| {
+        conjunction.tests().iter().try_for_each(|test| match &test.subject {
+            Subject::Field(field) => check_field(field),
+            Subject::Length => Ok(()),
+        })
+    };
+    conjunctions.iter().try_for_each(of)
+}
+
+fn check_field(field: &crate::ir::Field) -> Result<(), Error> {
+    if !(1..=4).contains(&field.width) {
+        return Err(Error::Width(field.width.into()));
+    }
+    field.base.terms().iter().try_for_each(|term| check_field(&term.field))
+}
