@@ -45,6 +45,15 @@ fn word(version: u64, id: Option<Id>) -> u64 {
     version << 40 | 1 << 39 | id.map_or(0, |id| 1 << 38 | u64::from(id.number()))
 }
 
+/// Ends the test when a reader does, for whatever reason.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn check(engine: Engine, updates: u64) {
     let classifier = Classifier::with_engine(engine);
     let always = classifier.insert(&Filter::all(vec![Test::equal(Field::new(12, 2), 0x0800)]), 0).expect("room");
@@ -58,6 +67,7 @@ fn check(engine: Engine, updates: u64) {
                 let packets: Vec<Vec<u8>> = (0..FILTERS).map(packet).collect();
                 let mut own = classifier.reader();
                 let mut at = reader;
+                let _stop = Stop(done);
                 while !done.load(Ordering::Relaxed) {
                     let mut view = own.pin();
                     for _ in 0..32 {
@@ -83,7 +93,9 @@ fn check(engine: Engine, updates: u64) {
         }
         let mut live: Vec<Option<Id>> = vec![None; FILTERS];
         let mut random = 1_u64;
-        for version in 1..=updates {
+        // A busy machine may let the writer be done before a reader has begun.
+        let enough = || judged.load(Ordering::Relaxed) > updates / 10;
+        for version in (1..).take_while(|version| !done.load(Ordering::Relaxed) && (*version <= updates || !enough())) {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let at = (random >> 33) as usize % FILTERS;
             states[at].store(0, Ordering::SeqCst);
@@ -98,7 +110,6 @@ fn check(engine: Engine, updates: u64) {
         }
         done.store(true, Ordering::Relaxed);
     });
-    assert!(judged.load(Ordering::Relaxed) > updates / 100, "readers saw nothing");
     let stats = classifier.stats();
     assert_eq!(stats.waiting, 0, "everything that was replaced is dropped when no reader is left: {stats:?}");
 }
