@@ -72,7 +72,7 @@ mod detect {
     use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv, CpuidResult};
 
     use super::Features;
-    use crate::x86_64::{AVX2, AVX512, BMI1, LZCNT, MOVBE, POPCNT, SSE42, VNNI};
+    use crate::x86_64::{AVX2, AVX512, BMI1, LZCNT, MOVBE, PCLMUL, POPCNT, SSE42, VNNI, VPCLMUL};
 
     /// A leaf of CPUID; empty if the processor has no such leaf.
     fn leaf(number: u32) -> CpuidResult {
@@ -106,6 +106,8 @@ mod detect {
             | AVX2.when(bit(seven.ebx, 5) && saves_avx)
             | AVX512.when(avx512 && saves_avx512)
             | VNNI.when(avx512 && saves_avx512 && bit(seven.ecx, 11))
+            | PCLMUL.when(bit(one.ecx, 1))
+            | VPCLMUL.when(bit(seven.ecx, 10) && saves_avx)
     }
 }
 
@@ -115,14 +117,14 @@ mod detect {
     use core::arch::asm;
 
     use super::Features;
-    use crate::aarch64::{CRC, DOTPROD, LSE};
+    use crate::aarch64::{CRC, DOTPROD, LSE, PMULL};
 
     pub(super) fn features() -> Features {
         let isar0: u64;
         // SAFETY: reading the register has no effect; it may be read here, see above.
         unsafe { asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) isar0, options(pure, nomem, nostack, preserves_flags)) };
         let field = |low: u32| isar0 >> low & 15;
-        CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2) | DOTPROD.when(field(44) >= 1)
+        CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2) | DOTPROD.when(field(44) >= 1) | PMULL.when(field(4) >= 2)
     }
 }
 

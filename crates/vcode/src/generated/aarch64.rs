@@ -271,6 +271,9 @@ pub const LSE: Features = Features::bit(1);
 /// The processor has `dotprod`.
 pub const DOTPROD: Features = Features::bit(2);
 
+/// The processor has `pmull`.
+pub const PMULL: Features = Features::bit(3);
+
 /// The machine `aarch64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aarch64;
@@ -295,7 +298,7 @@ impl Machine for Aarch64 {
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::from_bits(7);
+    const FEATURES: Features = Features::from_bits(15);
     const INT: Lists = Lists::new(
         &[9, 10, 11, 12, 13, 14, 15, 8, 7, 6, 5, 4, 3, 2, 1, 0],
         &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
@@ -5621,7 +5624,7 @@ impl Asm<'_, Aarch64> {
 
 impl VectorMachine for Aarch64 {
     type Vector = Vector;
-    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 8, 0)];
+    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 16, 0)];
 }
 
 impl Vectors for Asm<'_, Aarch64> {
@@ -6589,6 +6592,38 @@ impl Vectors for Asm<'_, Aarch64> {
             }
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ec07800);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vclmlul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            if c.has(3) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0ee0e000);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vclmhul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            if c.has(3) {
+                c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee0e000);
+            } else {
+                c.fail(Error::Feature);
+            }
         }
         self.aside(|c| write(c, d, s, t));
     }

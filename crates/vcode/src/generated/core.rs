@@ -1022,6 +1022,10 @@ pub trait Vectors: Core {
     fn vziphu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
     /// Elements of the higher halves of two, in turn. Type `ul`. Operands `d, s, t`.
     fn vziphul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The product without carries of the lower eight of each sixteen bytes. Type `ul`. Operands `d, s, t`.
+    fn vclmlul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The product without carries of the higher eight of each sixteen bytes. Type `ul`. Operands `d, s, t`.
+    fn vclmhul(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
     /// Left shift. Type `us`. Operands `d, s, i`.
     fn vlshusi(&mut self, d: Self::Vector, s: Self::Vector, i: u32);
     /// Left shift. Type `u`. Operands `d, s, i`.

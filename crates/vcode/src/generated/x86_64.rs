@@ -237,6 +237,12 @@ pub const AVX512: Features = Features::bit(6);
 /// The processor has `vnni`.
 pub const VNNI: Features = Features::bit(7);
 
+/// The processor has `pclmul`.
+pub const PCLMUL: Features = Features::bit(8);
+
+/// The processor has `vpclmul`.
+pub const VPCLMUL: Features = Features::bit(9);
+
 /// The machine `x86_64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct X86_64;
@@ -262,7 +268,7 @@ impl Machine for X86_64 {
     ];
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
-    const FEATURES: Features = Features::from_bits(255);
+    const FEATURES: Features = Features::from_bits(1023);
     const INT: Lists = Lists::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
     const FLOAT: Lists =
         Lists::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
@@ -7080,7 +7086,7 @@ impl Asm<'_, X86_64> {
 
 impl VectorMachine for X86_64 {
     type Vector = Vector;
-    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 256, 16), (256, 512, 32), (512, 1024, 64)];
+    const WIDTHS: &'static [(u32, u64, u64)] = &[(128, 1024, 16), (256, 2048, 32), (512, 4096, 64)];
 }
 
 impl Vectors for Asm<'_, X86_64> {
@@ -7110,9 +7116,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x6f48861162, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x6f0601c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0x6f0f40f3, 1, 4, d.r, s.b, i);
@@ -7131,9 +7137,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x6f48851162, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x6f0501c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0x6f0f4066, 1, 4, d.r, s.b, i);
@@ -7152,9 +7158,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x2a48051262, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x2a0502c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0x2a380f4066, 1, 5, d.r, s.b, i);
@@ -7173,9 +7179,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x7f48861162, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x7f0601c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0x7f0f40f3, 1, 4, d.r, s.b, i);
@@ -7194,9 +7200,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x7f48851162, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0x7f0501c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0x7f0f4066, 1, 4, d.r, s.b, i);
@@ -7215,9 +7221,9 @@ impl Vectors for Asm<'_, X86_64> {
             }
             let i = i64::from(i);
             c.space(11);
-            if c.has(10) && fits_signed(i, 32, 0) {
+            if c.has(12) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0xe748051162, 5, d.r | s.b, 0, i, 6);
-            } else if c.has(9) && fits_signed(i, 32, 0) {
+            } else if c.has(11) && fits_signed(i, 32, 0) {
                 c.cursor.vex_offset(0xe70501c4, 4, d.r | s.b, 0, i, 0);
             } else if fits_signed(i, 32, 0) {
                 c.cursor.offset(0xe70f4066, 1, 4, d.r, s.b, i);
@@ -7235,7 +7241,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82948061262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x6fc9071162, 5, d.r | s.b, 0, 0, 6);
             } else {
@@ -7252,7 +7258,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82948861262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x6fc9871162, 5, d.r | s.b, 0, 0, 6);
             } else {
@@ -7269,10 +7275,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc83948061262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x6fc9061162, 5, d.r | s.b, 0, 0, 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.vex_offset(0x8c0502c4, 4, d.r | s.b, t.b, 0, 0);
             } else {
                 c.fail(Error::Feature);
@@ -7288,10 +7294,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc83948861262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x6fc9861162, 5, d.r | s.b, 0, 0, 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.vex_offset(0x8c8502c4, 4, d.r | s.b, t.b, 0, 0);
             } else {
                 c.fail(Error::Feature);
@@ -7307,7 +7313,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82948061262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x7f49071162, 5, d.r | s.b, 0, 0, 6);
             } else {
@@ -7324,7 +7330,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82948861262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x7f49871162, 5, d.r | s.b, 0, 0, 6);
             } else {
@@ -7341,10 +7347,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc83948061262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x7f49061162, 5, d.r | s.b, 0, 0, 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.vex_offset(0x8e0502c4, 4, d.r | s.b, t.b, 0, 0);
             } else {
                 c.fail(Error::Feature);
@@ -7360,10 +7366,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc83948861262 | vex(t.b, 0, 5), 6);
                 c.cursor.vex_offset(0x7f49861162, 5, d.r | s.b, 0, 0, 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.vex_offset(0x8e8502c4, 4, d.r | s.b, t.b, 0, 0);
             } else {
                 c.fail(Error::Feature);
@@ -7391,9 +7397,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(3);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x77f8c5, 3);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x77f8c5, 3);
             } else {
                 c.cursor.bytes(0x90, 1);
@@ -7409,9 +7415,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(5);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0ef0501c4 | vex(d.r | d.b, d.b, 4), 5);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0ef0501c4 | vex(d.r | d.b, d.b, 4), 5);
             } else {
                 c.cursor.bytes(0xc0ef0f4066 | spread(d.r | d.b, 1, 4), 5);
@@ -7427,9 +7433,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(22);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07a48051262 | vex(d.r | s.b, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
                 c.cursor.bytes(0xc0780502c4 | vex(d.r | d.b, 0, 4), 5);
             } else {
@@ -7449,9 +7455,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(17);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07b48051262 | vex(d.r | s.b, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
                 c.cursor.bytes(0xc0790502c4 | vex(d.r | d.b, 0, 4), 5);
             } else {
@@ -7470,9 +7476,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07c48051262 | vex(d.r | s.b, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06e0101c4 | vex(d.r | s.b, 0, 4), 5);
                 c.cursor.bytes(0xc0580502c4 | vex(d.r | d.b, 0, 4), 5);
             } else {
@@ -7490,9 +7496,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07c48851262 | vex(d.r | s.b, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06e8101c4 | vex(d.r | s.b, 0, 4), 5);
                 c.cursor.bytes(0xc0590502c4 | vex(d.r | d.b, 0, 4), 5);
             } else {
@@ -7510,9 +7516,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(5);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07e0101c4 | vex(s.r | d.b, 0, 4), 5);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc07e0101c4 | vex(s.r | d.b, 0, 4), 5);
             } else {
                 c.cursor.bytes(0xc07e0f4066 | spread(s.r | d.b, 1, 4), 5);
@@ -7528,9 +7534,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(5);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc07e8101c4 | vex(s.r | d.b, 0, 4), 5);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc07e8101c4 | vex(s.r | d.b, 0, 4), 5);
             } else {
                 c.cursor.bytes(0xc07e0f4866 | spread(s.r | d.b, 1, 4), 5);
@@ -7546,7 +7552,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(41);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x1c03b48851362 | vex(s.r | Float::new(15).b, 0, 5), 7);
                 c.cursor.bytes(0xc0fe0501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
@@ -7555,7 +7561,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x1c0390503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
                 c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
                 c.cursor.bytes(0xc00340 | u64::from(d.r | Reg::new(11).b), 3);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | s.b, s.b, 4), 5);
                 c.cursor.bytes(0xc0020502c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc07e0101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
@@ -7579,7 +7585,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(59);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x1c03b48851362 | vex(s.r | Float::new(15).b, 0, 5), 7);
                 c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
@@ -7592,7 +7598,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x1c0390503c4 | vex(s.r | Float::new(15).b, 0, 4), 6);
                 c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
@@ -7617,12 +7623,12 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(18);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82748051262 | vex(s.b, s.b, 5), 6);
                 c.cursor.bytes(0xc998f8c5, 4);
                 c.cursor.bytes(0xc0950f40 | spread(Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0170502c4 | vex(s.r | s.b, 0, 4), 5);
                 c.cursor.bytes(0xc0950f40 | spread(Reg::new(11).b, 0, 3), 4);
                 c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
@@ -7642,9 +7648,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(6);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06f48851162 | vex(d.r | s.b, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06f0501c4 | vex(d.r | s.b, 0, 4), 5);
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
@@ -7660,9 +7666,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x55c02548851362 | vex(d.r | s.b, s.b, 5), 7);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0760501c4 | vex(Float::new(15).r | Float::new(15).b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc0ef0501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
             } else {
@@ -7681,12 +7687,12 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xe0f0c0d0a0b0809, 0x607040502030001);
@@ -7714,12 +7720,12 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xc0d0e0f08090a0b, 0x405060700010203);
@@ -7747,12 +7753,12 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x50048051262 | vex(d.r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x5000502c4 | vex(d.r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x8090a0b0c0d0e0f, 0x1020304050607);
@@ -7780,9 +7786,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0db48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0db0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0db0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7803,9 +7809,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0eb48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0eb0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0eb0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7826,9 +7832,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0ef48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0ef0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0ef0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7849,9 +7855,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0df48851162 | vex(d.r | s.b, t.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0df0501c4 | vex(d.r | s.b, t.b, 4), 5);
             } else if d.b == t.b {
                 c.cursor.bytes(0xc0df0f4066 | spread(d.r | s.b, 1, 4), 5);
@@ -7871,9 +7877,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0fc48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0fc0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fc0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7894,9 +7900,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0fd48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0fd0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fd0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7917,9 +7923,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0fe0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7940,9 +7946,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0d48501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0d40f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7963,9 +7969,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0f848051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0f80501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0f80f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -7988,9 +7994,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0f948051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0f90501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0f90f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8013,9 +8019,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0fa48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0fa0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fa0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8038,9 +8044,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0fb48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0fb8501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fb0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8063,9 +8069,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0d548051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0d50501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0d50f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8086,9 +8092,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc04048051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0400502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc040380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8109,9 +8115,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03848051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0380502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc038380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8132,9 +8138,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0da48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0da0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0da0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8155,9 +8161,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0ea48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0ea0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0ea0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8178,9 +8184,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03a48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03a0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03a380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8201,9 +8207,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03948051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0390502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc039380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8224,9 +8230,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03b48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03b0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03b380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8247,9 +8253,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03c48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03c0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03c380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8270,9 +8276,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0de48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0de0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0de0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8293,9 +8299,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0ee48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0ee0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0ee0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8316,9 +8322,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03e48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03e0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03e380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8339,9 +8345,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03d48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03d0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03d380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8362,9 +8368,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(11);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc03f48051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03f0502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc03f380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8385,10 +8391,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(12);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc87448051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0740501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0740f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8409,10 +8415,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(12);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc87548051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0750501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0750f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8433,10 +8439,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(12);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc87648051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0760501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0760f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8457,10 +8463,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(12);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc82948851262 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc13848861262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0290502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc029380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8481,10 +8487,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc86448051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0640501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0640f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8507,10 +8513,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc86548051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0650501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0650f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8533,10 +8539,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc86648051162 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0660501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0660f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8559,10 +8565,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(16);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc83748851262 | vex(t.b, s.b, 5), 6);
                 c.cursor.bytes(0xc13848861262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0370502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc037380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8585,10 +8591,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(20);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x5c83e48051362 | vex(t.b, s.b, 5), 7);
                 c.cursor.bytes(0xc12848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0de0501c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
                 c.cursor.bytes(0xc0740501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
             } else {
@@ -8608,10 +8614,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(21);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x5c83e48851362 | vex(t.b, s.b, 5), 7);
                 c.cursor.bytes(0xc12848861262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03e0502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
                 c.cursor.bytes(0xc0750501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
             } else {
@@ -8631,10 +8637,10 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(21);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x5c81e48051362 | vex(t.b, s.b, 5), 7);
                 c.cursor.bytes(0xc13848061262 | vex(d.r, 0, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc03f0502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
                 c.cursor.bytes(0xc0760501c4 | vex(d.r | Float::new(15).b, s.b, 4), 5);
             } else {
@@ -8654,9 +8660,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0f548051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0f50501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0f50f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8677,9 +8683,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(10);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc0f648051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0f60501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0f60f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8700,9 +8706,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(16);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc00048051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0000502c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc000380f4066 | spread(d.r | t.b, 1, 5), 6);
@@ -8725,9 +8731,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06048051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0600501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0600f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8750,9 +8756,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06148051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0610501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0610f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8775,9 +8781,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06248051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0620501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0620f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8800,9 +8806,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06c48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06c8501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc06c0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8825,9 +8831,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06848051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0680501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0680f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8850,9 +8856,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06948051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0690501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0690f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8875,9 +8881,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06a48051162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06a0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc06a0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8900,9 +8906,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(15);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xc06d48851162 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc06d8501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc06d0f4066 | spread(d.r | t.b, 1, 4), 5);
@@ -8918,6 +8924,56 @@ impl Vectors for Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
+    fn vclmlul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(12) && c.has(9) {
+                c.cursor.bytes(0xc04448051362 | vex(d.r | t.b, s.b, 5), 7);
+            } else if c.has(11) && c.has(9) {
+                c.cursor.bytes(0xc0440503c4 | vex(d.r | t.b, s.b, 4), 6);
+            } else if c.has(10) && c.has(8) && d.b == s.b {
+                c.cursor.bytes(0xc0443a0f4066 | spread(d.r | t.b, 1, 5), 7);
+            } else if c.has(10) && c.has(8) && d.b == t.b {
+                c.cursor.bytes(0xc0443a0f4066 | spread(d.r | s.b, 1, 5), 7);
+            } else if c.has(10) && c.has(8) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0443a0f4066 | spread(d.r | t.b, 1, 5), 7);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vclmhul(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(12);
+            if c.has(12) && c.has(9) {
+                c.cursor.bytes(0x11c04448051362 | vex(d.r | t.b, s.b, 5), 7);
+            } else if c.has(11) && c.has(9) {
+                c.cursor.bytes(0x11c0440503c4 | vex(d.r | t.b, s.b, 4), 6);
+            } else if c.has(10) && c.has(8) && d.b == s.b {
+                c.cursor.bytes(0x11c0443a0f4066 | spread(d.r | t.b, 1, 5), 7);
+            } else if c.has(10) && c.has(8) && d.b == t.b {
+                c.cursor.bytes(0x11c0443a0f4066 | spread(d.r | s.b, 1, 5), 7);
+            } else if c.has(10) && c.has(8) {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0x11c0443a0f4066 | spread(d.r | t.b, 1, 5), 7);
+            } else {
+                c.fail(Error::Feature);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
     fn vlshusi(&mut self, d: Vector, s: Vector, i: u32) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, i: u32) {
@@ -8927,9 +8983,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 16);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -8952,9 +9008,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 32);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -8977,9 +9033,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 64);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9002,9 +9058,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 16);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9027,9 +9083,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 32);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9052,9 +9108,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 64);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9077,9 +9133,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 16);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe07148051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe0710501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe0710f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9102,9 +9158,9 @@ impl Vectors for Asm<'_, X86_64> {
             let i = i64::from(i as i32);
             let i = c.count(i, 32);
             c.space(11);
-            if c.has(10) && fits_unsigned(i, 8, 0) {
+            if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe07248051162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
-            } else if c.has(9) && fits_unsigned(i, 8, 0) {
+            } else if c.has(11) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe0720501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xe0720f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
@@ -9125,9 +9181,9 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(20);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0xcac02548851362 | vex(d.r | t.b, s.b, 5), 7);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0db0501c4 | vex(Float::new(15).r | s.b, d.b, 4), 5);
                 c.cursor.bytes(0xc0df0501c4 | vex(d.r | t.b, d.b, 4), 5);
                 c.cursor.bytes(0xc0eb0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
@@ -9148,18 +9204,18 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(25);
-            if c.has(10) && c.has(7) {
+            if c.has(12) && c.has(7) {
                 c.cursor.bytes(0xc05048051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(10) {
+            } else if c.has(12) {
                 c.cursor.bytes(0xc00448051262 | vex(Float::new(15).r | t.b, s.b, 5), 6);
                 c.cursor.bytes(0x5f548051162 | vex(Float::new(15).r, Float::new(15).b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x1000100010001, 0x1000100010001);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
-            } else if c.has(9) && c.has(7) {
+            } else if c.has(11) && c.has(7) {
                 c.cursor.bytes(0xc05028051262 | vex(d.r | t.b, s.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0xc0040502c4 | vex(Float::new(15).r | t.b, s.b, 4), 5);
                 c.cursor.bytes(0x5f50501c4 | vex(Float::new(15).r, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0x0, 4);
@@ -9188,13 +9244,13 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(20);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x50448051262 | vex(Float::new(15).r, s.b, 5), 6);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x101010101010101, 0x101010101010101);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fd48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x5040502c4 | vex(Float::new(15).r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0x101010101010101, 0x101010101010101);
@@ -9219,7 +9275,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(35);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x10d07248051162 | vex(s.b, Float::new(15).b, 5), 7);
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
                 c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
@@ -9227,7 +9283,7 @@ impl Vectors for Asm<'_, X86_64> {
                 let data = c.vector_constant(0xffff0000ffff, 0xffff0000ffff);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0fe48051162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x10d0720501c4 | vex(s.b, Float::new(15).b, 4), 6);
                 c.cursor.bytes(0xc0fe0501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
                 c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
@@ -9257,7 +9313,7 @@ impl Vectors for Asm<'_, X86_64> {
                 return;
             }
             c.space(35);
-            if c.has(10) {
+            if c.has(12) {
                 c.cursor.bytes(0x20d07348851162 | vex(s.b, Float::new(15).b, 5), 7);
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
                 c.cursor.bytes(0x5db48851162 | vex(Float::new(15).r, s.b, 5), 6);
@@ -9265,7 +9321,7 @@ impl Vectors for Asm<'_, X86_64> {
                 let data = c.vector_constant(0xffffffff, 0xffffffff);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
-            } else if c.has(9) {
+            } else if c.has(11) {
                 c.cursor.bytes(0x20d0738501c4 | vex(s.b, Float::new(15).b, 4), 6);
                 c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
                 c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);

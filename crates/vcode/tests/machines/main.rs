@@ -28,7 +28,7 @@ const AARCH64: Tools = Tools {
     prefix: "aarch64-linux-gnu-",
     qemu: Some("qemu-aarch64"),
     sysroot: None,
-    assembler: &["-march=armv8.2-a+crc+dotprod"],
+    assembler: &["-march=armv8.2-a+crc+dotprod+aes"],
     prelude: ".text\n",
     little: true,
     table: &decode::AARCH64,
@@ -136,14 +136,14 @@ where
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn x86_64_vectors() {
-    use quaject_vcode::x86_64::{VNNI, X86_64 as Machine};
-    vector_matrix::<Machine>(&X86_64, &[(VNNI, &[])]);
+    use quaject_vcode::x86_64::{PCLMUL, VNNI, VPCLMUL, X86_64 as Machine};
+    vector_matrix::<Machine>(&X86_64, &[(VNNI, &[]), (PCLMUL | VPCLMUL, &["vclml", "vclmh"])]);
 }
 
 #[test]
 fn aarch64_vectors() {
-    use quaject_vcode::aarch64::{Aarch64, DOTPROD};
-    vector_matrix::<Aarch64>(&AARCH64, &[(DOTPROD, &["vdot"])]);
+    use quaject_vcode::aarch64::{Aarch64, DOTPROD, PMULL};
+    vector_matrix::<Aarch64>(&AARCH64, &[(DOTPROD, &["vdot"]), (PMULL, &["vclml", "vclmh"])]);
 }
 
 #[test]

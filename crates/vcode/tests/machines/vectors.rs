@@ -137,6 +137,15 @@ fn vector(op: &str, ty: Type, [d, s, t]: [&[u8]; 3], count: u32) -> Vec<u8> {
             let sums = products.chunks(4).map(|four| four.iter().sum::<u64>());
             bytes_of(elements(d, 4).into_iter().zip(sums).map(|(d, sum)| d.wrapping_add(sum)), 4)
         }
+        "vclml" | "vclmh" => {
+            let products = s.chunks(16).zip(t.chunks(16)).flat_map(|(s, t)| {
+                let half = if op == "vclml" { 0..8 } else { 8..16 };
+                let (s, t) = (elements(&s[half.clone()], 8)[0], elements(&t[half], 8)[0]);
+                let terms = (0..64).filter(|bit| t >> bit & 1 == 1).map(|bit| u128::from(s) << bit);
+                terms.fold(0, |product, term| product ^ term).to_le_bytes()
+            });
+            products.collect()
+        }
         "vpadal" => widened(d, s, size),
         other => unreachable!("no vector operation `{other}`"),
     }
@@ -374,6 +383,7 @@ where
             let narrow = matches!(ty, Type::Uc | Type::Us);
             if masked && (*bits < 256 || narrow && *bits < 512)
                 || *op == "vdot" && instruction % 2 == 1 && M::NAME == "aarch64"
+                || matches!(*op, "vclml" | "vclmh") && instruction % 2 == 1
             {
                 continue;
             }

@@ -90,10 +90,11 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_LINK qjv_reg(30)
-#define QJV_WIDTHS {{128, UINT64_C(0x8), UINT64_C(0x0)}}
+#define QJV_WIDTHS {{128, UINT64_C(0x10), UINT64_C(0x0)}}
 #define V_HAS_CRC (UINT64_C(1) << 0)
 #define V_HAS_LSE (UINT64_C(1) << 1)
 #define V_HAS_DOTPROD (UINT64_C(1) << 2)
+#define V_HAS_PMULL (UINT64_C(1) << 3)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;

@@ -25,6 +25,8 @@ static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
     /* It stands for SSSE3 and SSE4.1 too. */
     if ((ecx >> 20 & 1) && (ecx >> 19 & 1) && (ecx >> 9 & 1)) found |= V_HAS_SSE42;
     if ((seven_ebx >> 5 & 1) && (saved & 0x6) == 0x6) found |= V_HAS_AVX2;
+    if (ecx >> 1 & 1) found |= V_HAS_PCLMUL;
+    if ((seven_ecx >> 10 & 1) && (saved & 0x6) == 0x6) found |= V_HAS_VPCLMUL;
     if ((seven_ebx & 0xc0030000u) == 0xc0030000u && (saved & 0xe6) == 0xe6) {
         found |= V_HAS_AVX512;
         if (seven_ecx >> 11 & 1) found |= V_HAS_VNNI;
@@ -38,6 +40,7 @@ static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
     if (isar0 >> 16 & 15) found |= V_HAS_CRC;
     if ((isar0 >> 20 & 15) >= 2) found |= V_HAS_LSE;
     if (isar0 >> 44 & 15) found |= V_HAS_DOTPROD;
+    if ((isar0 >> 4 & 15) >= 2) found |= V_HAS_PMULL;
     return found;
 }
 #else

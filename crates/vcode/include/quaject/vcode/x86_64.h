@@ -60,7 +60,7 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
-#define QJV_WIDTHS {{128, UINT64_C(0x100), UINT64_C(0x10)}, {256, UINT64_C(0x200), UINT64_C(0x20)}, {512, UINT64_C(0x400), UINT64_C(0x40)}}
+#define QJV_WIDTHS {{128, UINT64_C(0x400), UINT64_C(0x10)}, {256, UINT64_C(0x800), UINT64_C(0x20)}, {512, UINT64_C(0x1000), UINT64_C(0x40)}}
 #define V_HAS_POPCNT (UINT64_C(1) << 0)
 #define V_HAS_LZCNT (UINT64_C(1) << 1)
 #define V_HAS_BMI1 (UINT64_C(1) << 2)
@@ -69,6 +69,8 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_HAS_AVX2 (UINT64_C(1) << 5)
 #define V_HAS_AVX512 (UINT64_C(1) << 6)
 #define V_HAS_VNNI (UINT64_C(1) << 7)
+#define V_HAS_PCLMUL (UINT64_C(1) << 8)
+#define V_HAS_VPCLMUL (UINT64_C(1) << 9)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;

@@ -1288,6 +1288,46 @@ QJV_INLINE void qjv_vziphul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The product without carries of the lower eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vclmlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 4);
+    if (qjv_has(c, 3)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x0ee0e000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+QJV_INLINE void qjv_vclmlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vclmlul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The product without carries of the higher eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vclmhul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 4);
+    if (qjv_has(c, 3)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee0e000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+QJV_INLINE void qjv_vclmhul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vclmhul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
 /* Left shift. Type `us`. Operands `d, s, i`. */
 QJV_OUTLINE void qjv_vlshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
@@ -1617,6 +1657,8 @@ QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
 #define v_vziphus(d, s, t) qjv_vziphus(&v_self, d, s, t)
 #define v_vziphu(d, s, t) qjv_vziphu(&v_self, d, s, t)
 #define v_vziphul(d, s, t) qjv_vziphul(&v_self, d, s, t)
+#define v_vclmlul(d, s, t) qjv_vclmlul(&v_self, d, s, t)
+#define v_vclmhul(d, s, t) qjv_vclmhul(&v_self, d, s, t)
 #define v_vlshusi(d, s, value) qjv_vlshusi(&v_self, d, s, value)
 #define v_vlshui(d, s, value) qjv_vlshui(&v_self, d, s, value)
 #define v_vlshuli(d, s, value) qjv_vlshuli(&v_self, d, s, value)

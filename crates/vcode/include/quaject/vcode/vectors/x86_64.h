@@ -9,9 +9,9 @@ QJV_OUTLINE void qjv_vld_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6f48861162), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6f0601c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x6f0f40f3), 1, 4, d.r, s.b, i);
@@ -33,9 +33,9 @@ QJV_OUTLINE void qjv_vlda_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6f48851162), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6f0501c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x6f0f4066), 1, 4, d.r, s.b, i);
@@ -57,9 +57,9 @@ QJV_OUTLINE void qjv_vldnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x2a48051262), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x2a0502c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x2a380f4066), 1, 5, d.r, s.b, i);
@@ -81,9 +81,9 @@ QJV_OUTLINE void qjv_vst_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f48861162), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f0601c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x7f0f40f3), 1, 4, d.r, s.b, i);
@@ -105,9 +105,9 @@ QJV_OUTLINE void qjv_vsta_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f48851162), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f0501c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x7f0f4066), 1, 4, d.r, s.b, i);
@@ -129,9 +129,9 @@ QJV_OUTLINE void qjv_vstnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_signed(i, 32, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0xe748051162), 5, d.r | s.b, 0, i, 6);
-    } else if (qjv_has(c, 9) && qjv_fits_signed(i, 32, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0xe70501c4), 4, d.r | s.b, 0, i, 0);
     } else if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xe70f4066), 1, 4, d.r, s.b, i);
@@ -153,7 +153,7 @@ QJV_OUTLINE void qjv_vldmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82948061262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6fc9071162), 5, d.r | s.b, 0, 0, 6);
     } else {
@@ -174,7 +174,7 @@ QJV_OUTLINE void qjv_vldmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82948861262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6fc9871162), 5, d.r | s.b, 0, 0, 6);
     } else {
@@ -195,10 +195,10 @@ QJV_OUTLINE void qjv_vldmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc83948061262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6fc9061162), 5, d.r | s.b, 0, 0, 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x8c0502c4), 4, d.r | s.b, t.b, 0, 0);
     } else {
         qjv_fail(c, QJV_ERROR_FEATURE);
@@ -218,10 +218,10 @@ QJV_OUTLINE void qjv_vldmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc83948861262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x6fc9861162), 5, d.r | s.b, 0, 0, 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x8c8502c4), 4, d.r | s.b, t.b, 0, 0);
     } else {
         qjv_fail(c, QJV_ERROR_FEATURE);
@@ -241,7 +241,7 @@ QJV_OUTLINE void qjv_vstmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82948061262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f49071162), 5, d.r | s.b, 0, 0, 6);
     } else {
@@ -262,7 +262,7 @@ QJV_OUTLINE void qjv_vstmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82948861262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f49871162), 5, d.r | s.b, 0, 0, 6);
     } else {
@@ -283,10 +283,10 @@ QJV_OUTLINE void qjv_vstmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc83948061262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f49061162), 5, d.r | s.b, 0, 0, 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x8e0502c4), 4, d.r | s.b, t.b, 0, 0);
     } else {
         qjv_fail(c, QJV_ERROR_FEATURE);
@@ -306,10 +306,10 @@ QJV_OUTLINE void qjv_vstmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc83948861262) | qjv_vex(t.b, 0, 5), 6);
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x7f49861162), 5, d.r | s.b, 0, 0, 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_vex_offset(c->ip, UINT64_C(0x8e8502c4), 4, d.r | s.b, t.b, 0, 0);
     } else {
         qjv_fail(c, QJV_ERROR_FEATURE);
@@ -339,9 +339,9 @@ QJV_INLINE void qjv_vfence(qjv_asm *c) {
 QJV_OUTLINE void qjv_vend_aside(qjv_asm *c) {
     if (!qjv_has_width(c)) return;
     qjv_space(c, 3);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x77f8c5), 3);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x77f8c5), 3);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x90), 1);
@@ -359,9 +359,9 @@ QJV_OUTLINE void qjv_vzero_aside(qjv_asm *c, v_reg d) {
     (void)d;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 5);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0501c4) | qjv_vex(d.r | d.b, d.b, 4), 5);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0501c4) | qjv_vex(d.r | d.b, d.b, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0f4066) | qjv_spread(d.r | d.b, 1, 4), 5);
@@ -380,9 +380,9 @@ QJV_OUTLINE void qjv_vdupuc_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 22);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07a48051262) | qjv_vex(d.r | s.b, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e0101c4) | qjv_vex(d.r | s.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0780502c4) | qjv_vex(d.r | d.b, 0, 4), 5);
     } else {
@@ -405,9 +405,9 @@ QJV_OUTLINE void qjv_vdupus_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 17);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07b48051262) | qjv_vex(d.r | s.b, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e0101c4) | qjv_vex(d.r | s.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0790502c4) | qjv_vex(d.r | d.b, 0, 4), 5);
     } else {
@@ -429,9 +429,9 @@ QJV_OUTLINE void qjv_vdupu_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07c48051262) | qjv_vex(d.r | s.b, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e0101c4) | qjv_vex(d.r | s.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0580502c4) | qjv_vex(d.r | d.b, 0, 4), 5);
     } else {
@@ -452,9 +452,9 @@ QJV_OUTLINE void qjv_vdupul_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07c48851262) | qjv_vex(d.r | s.b, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e8101c4) | qjv_vex(d.r | s.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0590502c4) | qjv_vex(d.r | d.b, 0, 4), 5);
     } else {
@@ -475,9 +475,9 @@ QJV_OUTLINE void qjv_vgetu_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 5);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0101c4) | qjv_vex(s.r | d.b, 0, 4), 5);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0101c4) | qjv_vex(s.r | d.b, 0, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0f4066) | qjv_spread(s.r | d.b, 1, 4), 5);
@@ -496,9 +496,9 @@ QJV_OUTLINE void qjv_vgetul_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 5);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(s.r | d.b, 0, 4), 5);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(s.r | d.b, 0, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0f4866) | qjv_spread(s.r | d.b, 1, 4), 5);
@@ -517,7 +517,7 @@ QJV_OUTLINE void qjv_vsumu_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 41);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c03b48851362) | qjv_vex(s.r | qjv_reg(15).b, 0, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0020502c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, qjv_reg(15).b, 4), 5);
@@ -526,7 +526,7 @@ QJV_OUTLINE void qjv_vsumu_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0390503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00340) | (uint64_t)(d.r | qjv_reg(11).b), 3);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0020502c4) | qjv_vex(qjv_reg(15).r | s.b, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0020502c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e0101c4) | qjv_vex(qjv_reg(15).r | d.b, 0, 4), 5);
@@ -553,7 +553,7 @@ QJV_OUTLINE void qjv_vsumul_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 59);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c03b48851362) | qjv_vex(s.r | qjv_reg(15).b, 0, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | d.b, 0, 4), 5);
@@ -566,7 +566,7 @@ QJV_OUTLINE void qjv_vsumul_aside(qjv_asm *c, v_reg d, v_reg s) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x39c0008503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0390503c4) | qjv_vex(s.r | qjv_reg(15).b, 0, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | d.b, 0, 4), 5);
@@ -594,12 +594,12 @@ QJV_OUTLINE void qjv_vany_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 18);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82748051262) | qjv_vex(s.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc998f8c5), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0950f40) | qjv_spread(qjv_reg(11).b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0170502c4) | qjv_vex(s.r | s.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0950f40) | qjv_spread(qjv_reg(11).b, 0, 3), 4);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | qjv_reg(11).b, 0, 3), 4);
@@ -622,9 +622,9 @@ QJV_OUTLINE void qjv_vmov_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 6);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f48851162) | qjv_vex(d.r | s.b, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0501c4) | qjv_vex(d.r | s.b, 0, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
@@ -643,9 +643,9 @@ QJV_OUTLINE void qjv_vcom_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x55c02548851362) | qjv_vex(d.r | s.b, s.b, 5), 7);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0760501c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0501c4) | qjv_vex(d.r | qjv_reg(15).b, s.b, 4), 5);
     } else {
@@ -667,12 +667,12 @@ QJV_OUTLINE void qjv_vbswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xe0f0c0d0a0b0809), UINT64_C(0x607040502030001));
@@ -703,12 +703,12 @@ QJV_OUTLINE void qjv_vbswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xc0d0e0f08090a0b), UINT64_C(0x405060700010203));
@@ -739,12 +739,12 @@ QJV_OUTLINE void qjv_vbswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50048051262) | qjv_vex(d.r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5000502c4) | qjv_vex(d.r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x8090a0b0c0d0e0f), UINT64_C(0x1020304050607));
@@ -776,9 +776,9 @@ QJV_OUTLINE void qjv_vand_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0db48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0db0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0db0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -803,9 +803,9 @@ QJV_OUTLINE void qjv_vor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0eb48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0eb0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0eb0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -830,9 +830,9 @@ QJV_OUTLINE void qjv_vxor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ef0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -857,9 +857,9 @@ QJV_OUTLINE void qjv_vandn_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0df48851162) | qjv_vex(d.r | s.b, t.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0df0501c4) | qjv_vex(d.r | s.b, t.b, 4), 5);
     } else if (d.b == t.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0df0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
@@ -883,9 +883,9 @@ QJV_OUTLINE void qjv_vadduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fc48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fc0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fc0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -910,9 +910,9 @@ QJV_OUTLINE void qjv_vaddus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -937,9 +937,9 @@ QJV_OUTLINE void qjv_vaddu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -964,9 +964,9 @@ QJV_OUTLINE void qjv_vaddul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -991,9 +991,9 @@ QJV_OUTLINE void qjv_vsubuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f848051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f80501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f80f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1020,9 +1020,9 @@ QJV_OUTLINE void qjv_vsubus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f948051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f90501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f90f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1049,9 +1049,9 @@ QJV_OUTLINE void qjv_vsubu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fa48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fa0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fa0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1078,9 +1078,9 @@ QJV_OUTLINE void qjv_vsubul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1107,9 +1107,9 @@ QJV_OUTLINE void qjv_vmulus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d548051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d50501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d50f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1134,9 +1134,9 @@ QJV_OUTLINE void qjv_vmulu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc04048051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0400502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc040380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1161,9 +1161,9 @@ QJV_OUTLINE void qjv_vminc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03848051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0380502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc038380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1188,9 +1188,9 @@ QJV_OUTLINE void qjv_vminuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0da48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0da0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0da0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1215,9 +1215,9 @@ QJV_OUTLINE void qjv_vmins_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ea48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ea0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ea0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1242,9 +1242,9 @@ QJV_OUTLINE void qjv_vminus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03a48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03a0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03a380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1269,9 +1269,9 @@ QJV_OUTLINE void qjv_vmini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03948051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0390502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc039380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1296,9 +1296,9 @@ QJV_OUTLINE void qjv_vminu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03b380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1323,9 +1323,9 @@ QJV_OUTLINE void qjv_vmaxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03c48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03c0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03c380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1350,9 +1350,9 @@ QJV_OUTLINE void qjv_vmaxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0de48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0de0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0de0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1377,9 +1377,9 @@ QJV_OUTLINE void qjv_vmaxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ee48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ee0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0ee0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1404,9 +1404,9 @@ QJV_OUTLINE void qjv_vmaxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03e48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03e0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03e380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1431,9 +1431,9 @@ QJV_OUTLINE void qjv_vmaxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03d48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03d0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03d380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1458,9 +1458,9 @@ QJV_OUTLINE void qjv_vmaxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03f48051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03f0502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03f380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1485,10 +1485,10 @@ QJV_OUTLINE void qjv_vcequc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 12);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc87448051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0740501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0740f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1513,10 +1513,10 @@ QJV_OUTLINE void qjv_vcequs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 12);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc87548051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848861262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0750501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0750f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1541,10 +1541,10 @@ QJV_OUTLINE void qjv_vcequ_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 12);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc87648051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc13848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0760501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0760f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1569,10 +1569,10 @@ QJV_OUTLINE void qjv_vcequl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 12);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc82948851262) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc13848861262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0290502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc029380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1597,10 +1597,10 @@ QJV_OUTLINE void qjv_vcgtc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc86448051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0640501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0640f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1627,10 +1627,10 @@ QJV_OUTLINE void qjv_vcgts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc86548051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848861262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0650501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0650f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1657,10 +1657,10 @@ QJV_OUTLINE void qjv_vcgti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc86648051162) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc13848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0660501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0660f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1687,10 +1687,10 @@ QJV_OUTLINE void qjv_vcgtl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 16);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc83748851262) | qjv_vex(t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc13848861262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0370502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc037380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1717,10 +1717,10 @@ QJV_OUTLINE void qjv_vcgeuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5c83e48051362) | qjv_vex(t.b, s.b, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0de0501c4) | qjv_vex(qjv_reg(15).r | t.b, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0740501c4) | qjv_vex(d.r | qjv_reg(15).b, s.b, 4), 5);
     } else {
@@ -1744,10 +1744,10 @@ QJV_OUTLINE void qjv_vcgeus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 21);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5c83e48851362) | qjv_vex(t.b, s.b, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc12848861262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03e0502c4) | qjv_vex(qjv_reg(15).r | t.b, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0750501c4) | qjv_vex(d.r | qjv_reg(15).b, s.b, 4), 5);
     } else {
@@ -1771,10 +1771,10 @@ QJV_OUTLINE void qjv_vcgeu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 21);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5c81e48051362) | qjv_vex(t.b, s.b, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc13848061262) | qjv_vex(d.r, 0, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03f0502c4) | qjv_vex(qjv_reg(15).r | t.b, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0760501c4) | qjv_vex(d.r | qjv_reg(15).b, s.b, 4), 5);
     } else {
@@ -1798,9 +1798,9 @@ QJV_OUTLINE void qjv_vmadds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f548051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f50501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f50f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1825,9 +1825,9 @@ QJV_OUTLINE void qjv_vsaduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 10);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f648051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f60501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f60f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1852,9 +1852,9 @@ QJV_OUTLINE void qjv_vshufuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 16);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00048051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0000502c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc000380f4066) | qjv_spread(d.r | t.b, 1, 5), 6);
@@ -1881,9 +1881,9 @@ QJV_OUTLINE void qjv_vzipluc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06048051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0600501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0600f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1910,9 +1910,9 @@ QJV_OUTLINE void qjv_vziplus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06148051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0610501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0610f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1939,9 +1939,9 @@ QJV_OUTLINE void qjv_vziplu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06248051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0620501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0620f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1968,9 +1968,9 @@ QJV_OUTLINE void qjv_vziplul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -1997,9 +1997,9 @@ QJV_OUTLINE void qjv_vziphuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06848051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0680501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0680f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -2026,9 +2026,9 @@ QJV_OUTLINE void qjv_vziphus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06948051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0690501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0690f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -2055,9 +2055,9 @@ QJV_OUTLINE void qjv_vziphu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06a48051162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06a0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06a0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -2084,9 +2084,9 @@ QJV_OUTLINE void qjv_vziphul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 15);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
@@ -2106,6 +2106,64 @@ QJV_INLINE void qjv_vziphul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The product without carries of the lower eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vclmlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 12);
+    if (qjv_has(c, 12) && qjv_has(c, 9)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc04448051362) | qjv_vex(d.r | t.b, s.b, 5), 7);
+    } else if (qjv_has(c, 11) && qjv_has(c, 9)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0440503c4) | qjv_vex(d.r | t.b, s.b, 4), 6);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0443a0f4066) | qjv_spread(d.r | t.b, 1, 5), 7);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0443a0f4066) | qjv_spread(d.r | s.b, 1, 5), 7);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0443a0f4066) | qjv_spread(d.r | t.b, 1, 5), 7);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+QJV_INLINE void qjv_vclmlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vclmlul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The product without carries of the higher eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vclmhul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 12);
+    if (qjv_has(c, 12) && qjv_has(c, 9)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x11c04448051362) | qjv_vex(d.r | t.b, s.b, 5), 7);
+    } else if (qjv_has(c, 11) && qjv_has(c, 9)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x11c0440503c4) | qjv_vex(d.r | t.b, s.b, 4), 6);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x11c0443a0f4066) | qjv_spread(d.r | t.b, 1, 5), 7);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8) && d.b == t.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x11c0443a0f4066) | qjv_spread(d.r | s.b, 1, 5), 7);
+    } else if (qjv_has(c, 10) && qjv_has(c, 8)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(d.r | s.b, 1, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x11c0443a0f4066) | qjv_spread(d.r | t.b, 1, 5), 7);
+    } else {
+        qjv_fail(c, QJV_ERROR_FEATURE);
+    }
+}
+
+QJV_INLINE void qjv_vclmhul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vclmhul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
 /* Left shift. Type `us`. Operands `d, s, i`. */
 QJV_OUTLINE void qjv_vlshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
@@ -2114,9 +2172,9 @@ QJV_OUTLINE void qjv_vlshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     i = qjv_count(c, i, 16);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf07148051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0710501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0710f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2142,9 +2200,9 @@ QJV_OUTLINE void qjv_vlshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     i = qjv_count(c, i, 32);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf07248051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0720501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0720f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2170,9 +2228,9 @@ QJV_OUTLINE void qjv_vlshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     i = qjv_count(c, i, 64);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf07348851162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0738501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0730f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2198,9 +2256,9 @@ QJV_OUTLINE void qjv_vrshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     i = qjv_count(c, i, 16);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd07148051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0710501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0710f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2226,9 +2284,9 @@ QJV_OUTLINE void qjv_vrshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     i = qjv_count(c, i, 32);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd07248051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0720501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0720f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2254,9 +2312,9 @@ QJV_OUTLINE void qjv_vrshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     i = qjv_count(c, i, 64);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd07348851162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0738501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0730f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2282,9 +2340,9 @@ QJV_OUTLINE void qjv_vrshsi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     i = qjv_count(c, i, 16);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe07148051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe0710501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe0710f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2310,9 +2368,9 @@ QJV_OUTLINE void qjv_vrshii_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
     i = qjv_count(c, i, 32);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
-    if (qjv_has(c, 10) && qjv_fits_unsigned(i, 8, 0)) {
+    if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe07248051162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
-    } else if (qjv_has(c, 9) && qjv_fits_unsigned(i, 8, 0)) {
+    } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe0720501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe0720f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
@@ -2337,9 +2395,9 @@ QJV_OUTLINE void qjv_vsel_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xcac02548851362) | qjv_vex(d.r | t.b, s.b, 5), 7);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0db0501c4) | qjv_vex(qjv_reg(15).r | s.b, d.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0df0501c4) | qjv_vex(d.r | t.b, d.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0eb0501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
@@ -2364,18 +2422,18 @@ QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)t;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 25);
-    if (qjv_has(c, 10) && qjv_has(c, 7)) {
+    if (qjv_has(c, 12) && qjv_has(c, 7)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc05048051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 10)) {
+    } else if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00448051262) | qjv_vex(qjv_reg(15).r | t.b, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5f548051162) | qjv_vex(qjv_reg(15).r, qjv_reg(15).b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x1000100010001), UINT64_C(0x1000100010001));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
-    } else if (qjv_has(c, 9) && qjv_has(c, 7)) {
+    } else if (qjv_has(c, 11) && qjv_has(c, 7)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc05028051262) | qjv_vex(d.r | t.b, s.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0040502c4) | qjv_vex(qjv_reg(15).r | t.b, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5f50501c4) | qjv_vex(qjv_reg(15).r, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
@@ -2407,13 +2465,13 @@ QJV_OUTLINE void qjv_vpadaluc_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x50448051262) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x101010101010101), UINT64_C(0x101010101010101));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fd48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5040502c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0x101010101010101), UINT64_C(0x101010101010101));
@@ -2441,7 +2499,7 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 35);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x10d07248051162) | qjv_vex(s.b, qjv_reg(15).b, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db48851162) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
@@ -2449,7 +2507,7 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
         v_label data = qjv_vector_constant(c, UINT64_C(0xffff0000ffff), UINT64_C(0xffff0000ffff));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe48051162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x10d0720501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fe0501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0501c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
@@ -2482,7 +2540,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)s;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 35);
-    if (qjv_has(c, 10)) {
+    if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x20d07348851162) | qjv_vex(s.b, qjv_reg(15).b, 5), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db48851162) | qjv_vex(qjv_reg(15).r, s.b, 5), 6);
@@ -2490,7 +2548,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
         v_label data = qjv_vector_constant(c, UINT64_C(0xffffffff), UINT64_C(0xffffffff));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
-    } else if (qjv_has(c, 9)) {
+    } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x20d0738501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0501c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
@@ -2597,6 +2655,8 @@ QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
 #define v_vziphus(d, s, t) qjv_vziphus(&v_self, d, s, t)
 #define v_vziphu(d, s, t) qjv_vziphu(&v_self, d, s, t)
 #define v_vziphul(d, s, t) qjv_vziphul(&v_self, d, s, t)
+#define v_vclmlul(d, s, t) qjv_vclmlul(&v_self, d, s, t)
+#define v_vclmhul(d, s, t) qjv_vclmhul(&v_self, d, s, t)
 #define v_vlshusi(d, s, value) qjv_vlshusi(&v_self, d, s, value)
 #define v_vlshui(d, s, value) qjv_vlshui(&v_self, d, s, value)
 #define v_vlshuli(d, s, value) qjv_vlshuli(&v_self, d, s, value)

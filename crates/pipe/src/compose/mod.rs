@@ -1,0 +1,121 @@
+//! The composer: from a plan to one function that passes over memory once. Knows how functions begin and end; the loops
+//! are written by [`scalar`] and [`vector`].
+
+mod scalar;
+mod vector;
+
+use quaject_vcode::{
+    Asm, Code, Core, Error, Extension, Features, Kind, Machine, Native, Param, Region, VectorMachine, Vectors,
+    Workspace, aarch64, signature, x86_64,
+};
+
+use crate::plan::Plan;
+use crate::policy::Store;
+use scalar::Scalar;
+
+/// Bytes that the longest function may take.
+pub(crate) const MOST_BYTES: usize = 64 * 1024;
+
+/// Memory for labels and references of a function; it can be used again.
+pub(crate) type Space<M> = Workspace<M, 64, 256, 16>;
+
+/// What of a processor the composer asks for by itself; the rest `vcode` knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Processor {
+    /// There is vector code before the scalar code.
+    vectors: bool,
+    /// Loads and stores of a word want its alignment.
+    aligned_only: bool,
+    /// There is an instruction for CRC-32C.
+    crc: bool,
+    /// The widest vectors in bits that can be multiplied without carries; 0 if none can.
+    multiplies_bits: u32,
+}
+
+impl Processor {
+    fn of<M: Machine>(features: Features) -> Processor {
+        // Sets of features are those of one machine.
+        let has = |name, feature| M::NAME == name && features.contains(feature);
+        let multiplies_bits = match () {
+            () if has("x86_64", x86_64::VPCLMUL) => 512,
+            () if has("x86_64", x86_64::PCLMUL) || has("aarch64", aarch64::PMULL) => 128,
+            () => 0,
+        };
+        Processor {
+            vectors: false,
+            aligned_only: !matches!(M::NAME, "x86_64" | "aarch64"),
+            crc: has("x86_64", x86_64::SSE42) || has("aarch64", aarch64::CRC),
+            multiplies_bits,
+        }
+    }
+}
+
+/// Writes a pipe in integer registers: for every machine.
+pub(crate) fn compose<M: Machine>(
+    region: Region<'_>,
+    space: &mut Space<M>,
+    plan: &Plan,
+    features: Features,
+) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut params = [Param::NONE];
+    let mut asm = Asm::begin(region, space, signature!("%p"), &mut params, Kind::Leaf)?;
+    asm.use_features(features);
+    let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params[0].reg())?;
+    scalar.finish(&mut asm);
+    asm.retv();
+    asm.end()
+}
+
+/// Writes a pipe with the widest vectors that the features have and it can use; what they leave over goes through integer
+/// registers.
+pub(crate) fn compose_vectors<M: VectorMachine>(
+    region: Region<'_>,
+    space: &mut Space<M>,
+    plan: &Plan,
+    features: Features,
+    store: Store,
+) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut params = [Param::NONE];
+    let mut asm = Asm::begin(region, space, signature!("%p"), &mut params, Kind::Leaf)?;
+    asm.use_features(features);
+    let mut processor = Processor::of::<M>(features);
+    let shape = vector::Shape::choose(&mut asm, plan, &processor);
+    processor.vectors = shape.is_some();
+    let scalar = Scalar::open(&mut asm, plan, processor, params[0].reg())?;
+    if let Some(shape) = shape {
+        vector::write(&mut asm, &scalar, shape, store)?;
+    }
+    scalar.finish(&mut asm);
+    asm.retv();
+    asm.end()
+}
+
+/// Writes a pipe for the machine this program runs on.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) fn compose_native(
+    region: Region<'_>,
+    space: &mut Space<Native>,
+    plan: &Plan,
+    features: Features,
+    store: Store,
+) -> Result<Code, Error> {
+    compose_vectors(region, space, plan, features, store)
+}
+
+/// Writes a pipe for the machine this program runs on.
+#[cfg(target_arch = "riscv64")]
+pub(crate) fn compose_native(
+    region: Region<'_>,
+    space: &mut Space<Native>,
+    plan: &Plan,
+    features: Features,
+    _: Store,
+) -> Result<Code, Error> {
+    compose(region, space, plan, features)
+}

@@ -1,0 +1,497 @@
+//! The composer for integer registers: a loop over eight bytes at a time, then what is left, in the portable instructions
+//! of every machine. Vector code leaves its last bytes to it.
+//!
+//! Data pass in *units* of 8, 4, 2 and 1 bytes, never more than one of the last three kinds; so an element of a swap that
+//! is complete always lies within a unit, and one that is not is never touched.
+
+use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine};
+
+use super::Processor;
+use crate::frame;
+use crate::plan::{Action, Plan};
+
+/// Registers for accumulators and streams; what there is no register for stays in the frame.
+const MOST_HOMES: usize = 6;
+
+/// Where a value lives between units.
+#[derive(Debug, Clone, Copy)]
+enum Home<R> {
+    Register(R),
+    /// In the frame.
+    Frame,
+}
+
+/// How memory is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Every address is a multiple of the unit.
+    Aligned,
+    /// Any address.
+    Any,
+}
+
+/// What the generated function keeps where.
+pub(super) struct Scalar<'p, M: Machine> {
+    pub(super) plan: &'p Plan,
+    processor: Processor,
+    pub(super) frame: M::Reg,
+    pub(super) source: M::Reg,
+    pub(super) target: M::Reg,
+    /// Bytes still to do.
+    pub(super) left: M::Reg,
+    /// The unit at hand: two registers where eight bytes do not fit one.
+    x: [M::Reg; 2],
+    pub(super) a: M::Reg,
+    b: M::Reg,
+    /// Of repeated keys: the frame, moved on by the bytes since the last whole unit of eight.
+    keys: M::Reg,
+    /// For CRCs by tables, on processors that have no instruction for them.
+    lookup: [M::Reg; 3],
+    accumulators: [Option<Home<M::Reg>>; frame::MOST_ACCUMULATORS],
+    streams: [Option<Home<M::Reg>>; crate::MOST_STREAMS],
+}
+
+/// What a unit of so many bytes is made of.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    bytes: usize,
+    /// Where it is, from the pointers on.
+    displacement: i32,
+    access: Access,
+}
+
+impl<'p, M: Machine> Scalar<'p, M>
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Bytes of an integer register.
+    const WORD: usize = M::LONG_BITS as usize / 8;
+
+    /// Takes registers and loads them from the frame.
+    pub(super) fn open(
+        asm: &mut Asm<'_, M>,
+        plan: &'p Plan,
+        processor: Processor,
+        frame: M::Reg,
+    ) -> Result<Self, Error> {
+        let mut take = || asm.getreg(Class::Temporary);
+        let (source, left, x, a, b) = (take()?, take()?, take()?, take()?, take()?);
+        let target = if plan.writes { take()? } else { source };
+        let second = if Self::WORD == 4 { take()? } else { x };
+        let has_keys = plan.actions().iter().any(|action| matches!(action, Action::XorKey { .. }));
+        let keys = if has_keys { take()? } else { frame };
+        let has_crc = plan.actions().iter().any(|action| matches!(action, Action::Crc32c { .. }));
+        let by_tables = has_crc && !processor.crc;
+        let lookup = if by_tables { [take()?, take()?, take()?] } else { [a; 3] };
+        let mut homes = 0;
+        let mut home = |asm: &mut Asm<'_, M>| {
+            homes += 1;
+            match asm.getreg(Class::Temporary) {
+                Ok(register) if homes <= MOST_HOMES => Home::Register(register),
+                Ok(register) => {
+                    asm.putreg(register);
+                    Home::Frame
+                }
+                Err(_) => Home::Frame,
+            }
+        };
+        let streams = std::array::from_fn(|index| (index < plan.streams).then(|| home(asm)));
+        let accumulators = std::array::from_fn(|index| (index < plan.accumulators).then(|| home(asm)));
+        let this = Scalar {
+            plan,
+            processor,
+            frame,
+            source,
+            target,
+            left,
+            x: [x, second],
+            a,
+            b,
+            keys,
+            lookup,
+            accumulators,
+            streams,
+        };
+        asm.ldpi(source, frame, this.slot(frame::SOURCE));
+        if plan.writes {
+            asm.ldpi(target, frame, this.slot(frame::TARGET));
+        }
+        asm.lduli(left, frame, this.slot(frame::LENGTH));
+        for (index, stream) in this.streams.into_iter().flatten().enumerate() {
+            if let Home::Register(register) = stream {
+                asm.ldpi(register, frame, this.slot(frame::STREAMS + index));
+            }
+        }
+        for (index, accumulator) in this.accumulators.into_iter().flatten().enumerate() {
+            if let Home::Register(register) = accumulator {
+                this.load_accumulator(asm, index, register);
+            }
+        }
+        Ok(this)
+    }
+
+    /// The loop, the last bytes, and the accumulators back into the frame.
+    pub(super) fn finish(&self, asm: &mut Asm<'_, M>) {
+        let unroll = if self.processor.vectors { 1 } else { 4 };
+        let (tail, end) = (asm.label(), asm.label());
+        asm.bequli(self.left, 0, end);
+        if self.processor.aligned_only {
+            let unaligned = asm.label();
+            asm.movp(self.a, self.source);
+            if self.plan.writes {
+                asm.orul(self.a, self.a, self.target);
+            }
+            for index in 0..self.plan.streams {
+                let stream = self.stream(asm, index, self.b);
+                asm.orul(self.a, self.a, stream);
+            }
+            asm.anduli(self.a, self.a, Self::WORD as u64 - 1);
+            asm.bneuli(self.a, 0, unaligned);
+            self.eights(asm, unroll, Access::Aligned, tail);
+            asm.j(tail);
+            asm.bind(unaligned);
+        }
+        self.eights(asm, unroll, Access::Any, tail);
+        asm.bind(tail);
+        self.tail(asm, end);
+        asm.bind(end);
+        for (index, accumulator) in self.accumulators.into_iter().flatten().enumerate() {
+            if let Home::Register(register) = accumulator {
+                self.store_accumulator(asm, index, register);
+            }
+        }
+    }
+
+    /// Eight bytes at a time, from what `left` says until it says less than eight.
+    fn eights(&self, asm: &mut Asm<'_, M>, unroll: usize, access: Access, tail: Label) {
+        for count in if unroll == 1 { &[1][..] } else { &[4, 1] } {
+            let (again, done) = (asm.label(), asm.label());
+            let bytes = 8 * count;
+            asm.bltuli(self.left, bytes as u64, if *count == 1 { tail } else { done });
+            asm.bind(again);
+            for index in 0..*count {
+                self.unit(asm, Unit { bytes: 8, displacement: 8 * index as i32, access });
+            }
+            self.advance(asm, bytes);
+            asm.subuli(self.left, self.left, bytes as u64);
+            asm.bgeuli(self.left, bytes as u64, again);
+            asm.bind(done);
+        }
+    }
+
+    /// Eight bytes at a time until the target is a multiple of `alignment`; there are enough bytes, and the target is a
+    /// multiple of eight.
+    pub(super) fn align(&self, asm: &mut Asm<'_, M>, alignment: usize) {
+        let (again, done) = (asm.label(), asm.label());
+        asm.bind(again);
+        asm.movp(self.a, self.target);
+        asm.anduli(self.a, self.a, alignment as u64 - 1);
+        asm.bequli(self.a, 0, done);
+        self.unit(asm, Unit { bytes: 8, displacement: 0, access: Access::Any });
+        self.advance(asm, 8);
+        asm.subuli(self.left, self.left, 8);
+        asm.j(again);
+        asm.bind(done);
+    }
+
+    /// At most seven bytes.
+    fn tail(&self, asm: &mut Asm<'_, M>, end: Label) {
+        asm.bequli(self.left, 0, end);
+        let moves_keys = self.keys != self.frame;
+        if moves_keys {
+            asm.movp(self.keys, self.frame);
+        }
+        for bytes in [4, 2, 1] {
+            let skip = asm.label();
+            asm.anduli(self.a, self.left, bytes as u64);
+            asm.bequli(self.a, 0, skip);
+            self.unit(asm, Unit { bytes, displacement: 0, access: Access::Any });
+            if bytes > 1 {
+                self.advance(asm, bytes);
+                if moves_keys {
+                    asm.addpi(self.keys, self.keys, bytes as u64);
+                }
+            }
+            asm.bind(skip);
+        }
+    }
+
+    fn word_mask() -> u64 {
+        if Self::WORD == 4 { u64::from(u32::MAX) } else { u64::MAX }
+    }
+
+    /// Moves all pointers on.
+    pub(super) fn advance(&self, asm: &mut Asm<'_, M>, bytes: usize) {
+        asm.addpi(self.source, self.source, bytes as u64);
+        if self.plan.writes {
+            asm.addpi(self.target, self.target, bytes as u64);
+        }
+        for (index, stream) in self.streams.into_iter().flatten().enumerate() {
+            match stream {
+                Home::Register(register) => asm.addpi(register, register, bytes as u64),
+                Home::Frame => {
+                    let slot = self.slot(frame::STREAMS + index);
+                    asm.ldpi(self.a, self.frame, slot);
+                    asm.addpi(self.a, self.a, bytes as u64);
+                    asm.stpi(self.a, self.frame, slot);
+                }
+            }
+        }
+    }
+
+    /// The address a stream is at, in its register or in `temporary`.
+    pub(super) fn stream(&self, asm: &mut Asm<'_, M>, index: usize, temporary: M::Reg) -> M::Reg {
+        match self.streams[index] {
+            Some(Home::Register(register)) => register,
+            Some(Home::Frame) | None => {
+                asm.ldpi(temporary, self.frame, self.slot(frame::STREAMS + index));
+                temporary
+            }
+        }
+    }
+
+    /// One unit through all steps.
+    fn unit(&self, asm: &mut Asm<'_, M>, unit: Unit) {
+        let mut parts = self.x;
+        let count = unit.bytes.div_ceil(Self::WORD);
+        let bytes = unit.bytes / count;
+        for (index, part) in parts.iter().take(count).enumerate() {
+            let displacement = unit.displacement + (index * bytes) as i32;
+            self.load(asm, bytes, unit.access, *part, self.source, displacement);
+        }
+        for action in self.plan.actions() {
+            match *action {
+                Action::Nothing => {}
+                Action::Checksum { first } => {
+                    parts.iter().take(count).for_each(|part| self.checksum(asm, first, *part, bytes));
+                }
+                Action::Crc32c { at } => parts.iter().take(count).for_each(|part| self.crc32c(asm, at, *part, bytes)),
+                Action::Swap { bytes: size } if size > unit.bytes => {}
+                Action::Swap { bytes: size } => {
+                    if size > bytes {
+                        parts.swap(0, 1);
+                    }
+                    parts.iter().take(count).for_each(|part| self.swap(asm, size.min(bytes), *part, bytes));
+                }
+                Action::XorKey { key } => {
+                    for (index, part) in parts.iter().take(count).enumerate() {
+                        let at = (8 * (frame::KEYS + key) + index * bytes) as i32;
+                        let whole = unit.bytes == 8;
+                        let (base, access) =
+                            if whole { (self.frame, Access::Aligned) } else { (self.keys, Access::Any) };
+                        self.load(asm, bytes, access, self.a, base, at);
+                        asm.xorul(*part, *part, self.a);
+                    }
+                }
+                Action::XorStream { stream } => {
+                    for (index, part) in parts.iter().take(count).enumerate() {
+                        let base = self.stream(asm, stream, self.a);
+                        let displacement = unit.displacement + (index * bytes) as i32;
+                        self.load(asm, bytes, unit.access, self.a, base, displacement);
+                        asm.xorul(*part, *part, self.a);
+                    }
+                }
+            }
+        }
+        if self.plan.writes {
+            for (index, part) in parts.iter().take(count).enumerate() {
+                let displacement = unit.displacement + (index * bytes) as i32;
+                self.store(asm, bytes, unit.access, *part, displacement);
+            }
+        }
+    }
+
+    /// Loads bytes in memory order, without a sign.
+    fn load(&self, asm: &mut Asm<'_, M>, bytes: usize, access: Access, d: M::Reg, base: M::Reg, at: i32) {
+        match (bytes, access) {
+            (8, Access::Aligned) => asm.lduli(d, base, at),
+            (8, Access::Any) => asm.ulduli(d, base, at),
+            (4, Access::Aligned) => asm.ldui(d, base, at),
+            (4, Access::Any) => asm.uldui(d, base, at),
+            (2, _) => asm.uldusi(d, base, at),
+            (_, _) => asm.lduci(d, base, at),
+        }
+        if bytes == 4 && Self::WORD == 8 {
+            asm.cvu2ul(d, d);
+        }
+    }
+
+    fn store(&self, asm: &mut Asm<'_, M>, bytes: usize, access: Access, x: M::Reg, at: i32) {
+        match (bytes, access) {
+            (8, Access::Aligned) => asm.stuli(x, self.target, at),
+            (8, Access::Any) => asm.ustuli(x, self.target, at),
+            (4, Access::Aligned) => asm.stui(x, self.target, at),
+            (4, Access::Any) => asm.ustui(x, self.target, at),
+            (2, _) => asm.ustusi(x, self.target, at),
+            (_, _) => asm.stuci(x, self.target, at),
+        }
+    }
+
+    fn checksum(&self, asm: &mut Asm<'_, M>, first: usize, x: M::Reg, bytes: usize) {
+        let mut word = x;
+        if bytes == 1 && !M::LITTLE_ENDIAN {
+            asm.lshuli(self.a, x, 8);
+            word = self.a;
+        }
+        self.accumulate(asm, first, word);
+        if bytes == Self::WORD {
+            asm.rshuli(self.a, x, 4 * Self::WORD as u64);
+            self.accumulate(asm, first + 1, self.a);
+        }
+    }
+
+    fn accumulate(&self, asm: &mut Asm<'_, M>, index: usize, value: M::Reg) {
+        match self.accumulators[index] {
+            Some(Home::Register(register)) => asm.addul(register, register, value),
+            Some(Home::Frame) | None => {
+                let slot = self.slot(frame::ACCUMULATORS + index);
+                asm.lduli(self.b, self.frame, slot);
+                asm.addul(self.b, self.b, value);
+                asm.stuli(self.b, self.frame, slot);
+            }
+        }
+    }
+
+    /// Adds to an accumulator of a checksum what vectors have added up.
+    pub(super) fn add_to(&self, asm: &mut Asm<'_, M>, index: usize, value: M::Reg) {
+        self.accumulate(asm, index, value);
+    }
+
+    pub(super) fn crc32c(&self, asm: &mut Asm<'_, M>, at: usize, x: M::Reg, bytes: usize) {
+        let (register, stays) = match self.accumulators[at] {
+            Some(Home::Register(register)) => (register, true),
+            Some(Home::Frame) | None => {
+                asm.ldui(self.b, self.frame, self.crc_slot(at));
+                (self.b, false)
+            }
+        };
+        if self.processor.crc {
+            match bytes {
+                8 => asm.crc32cul(register, register, x),
+                4 => asm.crc32cu(register, register, x),
+                2 => asm.crc32cus(register, register, x),
+                _ => asm.crc32cuc(register, register, x),
+            }
+        } else {
+            self.crc32c_by_tables(asm, register, x, bytes);
+        }
+        if !stays {
+            asm.stui(register, self.frame, self.crc_slot(at));
+        }
+    }
+
+    /// One lookup for each byte, in a table of its own, so that the lookups do not wait for each other ("slicing").
+    fn crc32c_by_tables(&self, asm: &mut Asm<'_, M>, crc: M::Reg, x: M::Reg, bytes: usize) {
+        let [word, index, table] = self.lookup;
+        let result = self.a;
+        asm.movul(word, x);
+        if !M::LITTLE_ENDIAN {
+            match bytes {
+                8 => asm.bswapul(word, word),
+                4 => {
+                    asm.cvul2u(word, word);
+                    asm.bswapu(word, word);
+                    asm.cvu2ul(word, word);
+                }
+                2 => asm.bswapus(word, word),
+                _ => {}
+            }
+        }
+        asm.ldpi(table, self.frame, self.slot(frame::TABLES));
+        // The remainder meets the first four bytes; what of it they do not reach is shifted on.
+        asm.cvu2ul(crc, crc);
+        asm.xorul(word, word, crc);
+        if bytes < 4 {
+            asm.rshuli(result, crc, 8 * bytes as u64);
+        } else {
+            asm.setul(result, 0);
+        }
+        for byte in 0..bytes {
+            asm.anduli(index, word, 0xff);
+            asm.lshuli(index, index, 2);
+            asm.addp(index, index, table);
+            asm.ldui(index, index, 1024 * (bytes - 1 - byte) as i32);
+            asm.cvu2ul(index, index);
+            asm.xorul(result, result, index);
+            if byte + 1 < bytes {
+                asm.rshuli(word, word, 8);
+            }
+        }
+        asm.cvul2u(crc, result);
+    }
+
+    /// Reverses elements of `size` bytes in a register that holds `bytes`, of which `size` is no more.
+    fn swap(&self, asm: &mut Asm<'_, M>, size: usize, x: M::Reg, bytes: usize) {
+        match (size, bytes) {
+            (8, _) => asm.bswapul(x, x),
+            (4, 8) => {
+                asm.bswapul(x, x);
+                asm.rotruli(x, x, 32);
+            }
+            (4, _) => {
+                asm.cvul2u(x, x);
+                asm.bswapu(x, x);
+                asm.cvu2ul(x, x);
+            }
+            (_, _) => {
+                asm.setul(self.a, 0x00ff_00ff_00ff_00ff & Self::word_mask());
+                asm.andul(self.b, x, self.a);
+                asm.lshuli(self.b, self.b, 8);
+                asm.rshuli(x, x, 8);
+                asm.andul(x, x, self.a);
+                asm.orul(x, x, self.b);
+            }
+        }
+    }
+
+    /// Where a slot is, as far as a register of this machine holds it.
+    pub(super) fn slot(&self, slot: usize) -> i32 {
+        let low = if M::LITTLE_ENDIAN { 0 } else { 8 - Self::WORD };
+        (8 * slot + low) as i32
+    }
+
+    /// Where the 32 bits of a remainder are.
+    pub(super) fn crc_slot(&self, accumulator: usize) -> i32 {
+        let low = if M::LITTLE_ENDIAN { 0 } else { 4 };
+        (8 * (frame::ACCUMULATORS + accumulator) + low) as i32
+    }
+
+    fn is_remainder(&self, accumulator: usize) -> bool {
+        self.plan.actions().contains(&Action::Crc32c { at: accumulator })
+    }
+
+    fn load_accumulator(&self, asm: &mut Asm<'_, M>, index: usize, register: M::Reg) {
+        if self.is_remainder(index) {
+            asm.ldui(register, self.frame, self.crc_slot(index));
+        } else {
+            asm.lduli(register, self.frame, self.slot(frame::ACCUMULATORS + index));
+        }
+    }
+
+    /// Puts an accumulator that lives in a register into the frame.
+    fn store_accumulator(&self, asm: &mut Asm<'_, M>, index: usize, register: M::Reg) {
+        if self.is_remainder(index) {
+            asm.stui(register, self.frame, self.crc_slot(index));
+        } else {
+            asm.stuli(register, self.frame, self.slot(frame::ACCUMULATORS + index));
+        }
+    }
+
+    /// Has the remainder in the frame too.
+    pub(super) fn remainder_to_frame(&self, asm: &mut Asm<'_, M>, at: usize) {
+        if let Some(Home::Register(register)) = self.accumulators[at] {
+            self.store_accumulator(asm, at, register);
+        }
+    }
+
+    /// Begins a remainder anew, at zero.
+    pub(super) fn remainder_is_zero(&self, asm: &mut Asm<'_, M>, at: usize) {
+        match self.accumulators[at] {
+            Some(Home::Register(register)) => asm.setu(register, 0),
+            Some(Home::Frame) | None => {
+                asm.setu(self.b, 0);
+                asm.stui(self.b, self.frame, self.crc_slot(at));
+            }
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The composer for vectors: a loop over blocks of several vectors, then one vector at a time; what is left is less than
+//! a vector and goes through integer registers.
+//!
+//! ```text
+//! |  block: U vectors  |  block  |  ...  |  vector  | vector | eight bytes ... 4 2 1 |
+//!    load all U; each step on all U; store all U
+//! ```
+//!
+//! Sums are kept in vectors and added to the accumulators after the loops. A CRC is kept as `U` vectors that are
+//! congruent to the data so far: each block multiplies them, without carries, by what moves them a block further, and
+//! adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009; we fold all vectors
+//! by the same distance, and what remains goes through the processor's own CRC instruction, so no constant but this
+//! distance's is needed).
+
+use quaject_vcode::{Asm, Core, Error, Extension, VectorMachine, Vectors};
+
+use super::{Processor, Scalar};
+use crate::crc32c;
+use crate::frame;
+use crate::plan::{Action, Plan};
+use crate::policy::Store;
+
+/// How far ahead of the loads source and target are prefetched.
+const AHEAD_BYTES: usize = 512;
+/// Bytes of a line of the caches.
+const LINE_BYTES: usize = 64;
+
+/// How the vector code is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    bits: u32,
+    /// Vectors of a block.
+    unroll: usize,
+}
+
+impl Shape {
+    /// The widest vectors that the processor has and the plan can use, with as many in a block as there are registers
+    /// for.
+    pub(super) fn choose<M: VectorMachine>(asm: &mut Asm<'_, M>, plan: &Plan, processor: &Processor) -> Option<Shape>
+    where
+        for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
+    {
+        let bits = [512, 256, 128]
+            .into_iter()
+            .find(|bits| usable(plan, processor, *bits) && asm.vector_width(*bits).is_ok())?;
+        let shapes = [4, 2, 1].into_iter().map(|unroll| Shape { bits, unroll });
+        shapes.into_iter().find(|shape| shape.registers(plan) <= M::FLOAT.temp.len())
+    }
+
+    /// How many vector registers the code takes.
+    fn registers(&self, plan: &Plan) -> usize {
+        let mut temporaries = 0;
+        let mut count = self.unroll;
+        let mut folds = false;
+        for action in plan.actions() {
+            let (kept, borrowed) = match action {
+                Action::Nothing => (0, 0),
+                Action::Checksum { .. } => (2, 1),
+                Action::Crc32c { .. } => {
+                    folds = true;
+                    (self.unroll + 1, 2)
+                }
+                Action::XorKey { .. } => (1, 0),
+                Action::Swap { .. } => (1, 1),
+                Action::XorStream { .. } => (0, 1),
+            };
+            count += kept;
+            temporaries = temporaries.max(borrowed);
+        }
+        count + temporaries + usize::from(folds)
+    }
+}
+
+/// Whether the steps have code for vectors of this width.
+fn usable(plan: &Plan, processor: &Processor, bits: u32) -> bool {
+    plan.actions().iter().all(|action| match action {
+        Action::Crc32c { .. } => processor.crc && bits <= processor.multiplies_bits,
+        Action::Nothing
+        | Action::Checksum { .. }
+        | Action::Swap { .. }
+        | Action::XorKey { .. }
+        | Action::XorStream { .. } => true,
+    })
+}
+
+/// What a step keeps in vectors during the loops.
+#[derive(Debug, Clone, Copy)]
+enum Kept<V> {
+    Nothing,
+    /// As the accumulators in integer registers, see [`crate::plan::Sum`].
+    Words {
+        first: usize,
+        words: V,
+        high: V,
+    },
+    /// Which byte of each sixteen comes where.
+    Swap(V),
+    Key(V),
+    Stream(usize),
+    /// The vectors congruent to the data so far, and what is still to be added to the first: the remainder before.
+    Fold {
+        at: usize,
+        parts: [V; 4],
+        seed: V,
+    },
+}
+
+/// Registers that steps share.
+#[derive(Debug, Clone, Copy)]
+struct Shared<V> {
+    temporaries: [Option<V>; 2],
+    /// The constants that move a CRC one block further.
+    distance: Option<V>,
+}
+
+/// What the loops are written from.
+struct Loops<'s, 'p, M: VectorMachine> {
+    scalar: &'s Scalar<'p, M>,
+    store: Store,
+    unroll: usize,
+    data: [M::Vector; 4],
+    kept: [Kept<M::Vector>; crate::MOST_STEPS],
+    shared: Shared<M::Vector>,
+}
+
+/// Writes the loops over vectors.
+pub(super) fn write<M: VectorMachine>(
+    asm: &mut Asm<'_, M>,
+    scalar: &Scalar<'_, M>,
+    shape: Shape,
+    store: Store,
+) -> Result<(), Error>
+where
+    for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
+{
+    // Without a target nothing is streamed to.
+    let store = if scalar.plan.writes || store == Store::Cached { store } else { Store::Prefetching };
+    asm.vector_width(shape.bits)?;
+    let width = asm.vector_bytes() as usize;
+    let block = width * shape.unroll;
+    let folds = scalar.plan.actions().iter().any(|action| matches!(action, Action::Crc32c { .. }));
+    let least = if folds { block } else { width };
+    let rest = asm.label();
+    match store {
+        Store::Cached | Store::Prefetching => asm.bltuli(scalar.left, least as u64, rest),
+        Store::Streaming => {
+            // Enough for the head that aligns the target, too.
+            asm.bltuli(scalar.left, (least + width) as u64, rest);
+            scalar.align(asm, width);
+        }
+    }
+    let loops = Loops::open(asm, scalar, shape, store)?;
+    if shape.unroll > 1 {
+        loops.repeat(asm, shape.unroll, width);
+    }
+    if !folds || shape.unroll == 1 {
+        loops.repeat(asm, 1, width);
+    }
+    loops.close(asm, block);
+    if store == Store::Streaming {
+        asm.vfence();
+    }
+    asm.vend();
+    asm.bind(rest);
+    Ok(())
+}
+
+impl<'s, 'p, M: VectorMachine> Loops<'s, 'p, M>
+where
+    for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Takes registers and sets them to what the loops start from.
+    fn open(asm: &mut Asm<'_, M>, scalar: &'s Scalar<'p, M>, shape: Shape, store: Store) -> Result<Self, Error> {
+        let first = asm.getvector()?;
+        let mut data = [first; 4];
+        for vector in data.iter_mut().take(shape.unroll).skip(1) {
+            *vector = asm.getvector()?;
+        }
+        let mut shared = Shared { temporaries: [None; 2], distance: None };
+        let mut kept = [Kept::Nothing; crate::MOST_STEPS];
+        for (kept, action) in kept.iter_mut().zip(scalar.plan.actions()) {
+            *kept = match *action {
+                Action::Nothing => Kept::Nothing,
+                Action::Checksum { first } => {
+                    shared.temporary(asm, 0)?;
+                    Kept::Words { first, words: zero(asm)?, high: zero(asm)? }
+                }
+                Action::Swap { bytes } => {
+                    shared.temporary(asm, 0)?;
+                    let vector = asm.getvector()?;
+                    let order = |first: u64| {
+                        (0..8_u64)
+                            .map(|at| ((first + at) ^ (bytes as u64 - 1)) << (8 * at))
+                            .fold(0, |all, one| all | one)
+                    };
+                    let high = shared.temporaries[0].expect("it was just taken");
+                    asm.setul(scalar.a, order(0));
+                    asm.vdupul(vector, scalar.a);
+                    asm.setul(scalar.a, order(8));
+                    asm.vdupul(high, scalar.a);
+                    asm.vziplul(vector, vector, high);
+                    Kept::Swap(vector)
+                }
+                Action::XorKey { key } => {
+                    let vector = asm.getvector()?;
+                    asm.lduli(scalar.a, scalar.frame, (8 * (frame::KEYS + key)) as i32);
+                    asm.vdupul(vector, scalar.a);
+                    Kept::Key(vector)
+                }
+                Action::XorStream { stream } => {
+                    shared.temporary(asm, 0)?;
+                    Kept::Stream(stream)
+                }
+                Action::Crc32c { at } => {
+                    shared.temporary(asm, 0)?;
+                    shared.temporary(asm, 1)?;
+                    let distance = asm.vector_bytes() as usize * shape.unroll;
+                    shared.fold(asm, scalar.a, distance)?;
+                    let mut parts = [zero(asm)?; 4];
+                    for part in parts.iter_mut().take(shape.unroll).skip(1) {
+                        *part = zero(asm)?;
+                    }
+                    let seed = asm.getvector()?;
+                    scalar.remainder_to_frame(asm, at);
+                    asm.ldui(scalar.a, scalar.frame, scalar.crc_slot(at));
+                    asm.stui(scalar.a, scalar.frame, frame::SEED as i32);
+                    asm.vlda(seed, scalar.frame, frame::SEED as i32);
+                    Kept::Fold { at, parts, seed }
+                }
+            };
+        }
+        Ok(Loops { scalar, store, unroll: shape.unroll, data, kept, shared })
+    }
+
+    /// A loop over blocks of `unroll` vectors, while there are as many bytes.
+    fn repeat(&self, asm: &mut Asm<'_, M>, unroll: usize, width: usize) {
+        let bytes = (unroll * width) as u64;
+        let (again, done) = (asm.label(), asm.label());
+        asm.bltuli(self.scalar.left, bytes, done);
+        asm.bind(again);
+        self.block(asm, unroll, width as i32);
+        self.scalar.advance(asm, bytes as usize);
+        asm.subuli(self.scalar.left, self.scalar.left, bytes);
+        asm.bgeuli(self.scalar.left, bytes, again);
+        asm.bind(done);
+    }
+
+    fn block(&self, asm: &mut Asm<'_, M>, unroll: usize, width: i32) {
+        let (source, target) = (self.scalar.source, self.scalar.target);
+        match self.store {
+            Store::Cached => {}
+            Store::Prefetching | Store::Streaming => {
+                for at in (0..unroll * width as usize).step_by(LINE_BYTES) {
+                    asm.prefetch(source, (AHEAD_BYTES + at) as i32);
+                    if self.store == Store::Prefetching && self.scalar.plan.writes {
+                        asm.prefetch(target, (AHEAD_BYTES + at) as i32);
+                    }
+                }
+            }
+        }
+        let data = &self.data[..unroll];
+        for (index, x) in data.iter().enumerate() {
+            asm.vld(*x, source, index as i32 * width);
+        }
+        for kept in &self.kept {
+            match *kept {
+                Kept::Nothing => {}
+                Kept::Words { words, high, .. } => {
+                    let temporary = self.temporary(0);
+                    for x in data {
+                        asm.vaddul(words, words, *x);
+                        asm.vrshuli(temporary, *x, 32);
+                        asm.vaddul(high, high, temporary);
+                    }
+                }
+                Kept::Swap(order) => data.iter().for_each(|x| asm.vshufuc(*x, *x, order)),
+                Kept::Key(key) => data.iter().for_each(|x| asm.vxor(*x, *x, key)),
+                Kept::Stream(stream) => {
+                    let base = self.scalar.stream(asm, stream, self.scalar.a);
+                    for (index, x) in data.iter().enumerate() {
+                        asm.vld(self.temporary(0), base, index as i32 * width);
+                        asm.vxor(*x, *x, self.temporary(0));
+                    }
+                }
+                Kept::Fold { parts, seed, .. } => {
+                    let distance = self.shared.distance.expect("`open` made it for this step");
+                    let (low, high) = (self.temporary(0), self.temporary(1));
+                    for (x, part) in data.iter().zip(parts) {
+                        asm.vclmlul(low, part, distance);
+                        asm.vclmhul(high, part, distance);
+                        asm.vxor(low, low, high);
+                        asm.vxor(part, low, *x);
+                    }
+                    // The remainder before the loop counts with the first four bytes of the first block.
+                    asm.vxor(parts[0], parts[0], seed);
+                    asm.vzero(seed);
+                }
+            }
+        }
+        if self.scalar.plan.writes {
+            for (index, x) in data.iter().enumerate() {
+                match self.store {
+                    Store::Cached | Store::Prefetching => asm.vst(*x, target, index as i32 * width),
+                    Store::Streaming => asm.vstnt(*x, target, index as i32 * width),
+                }
+            }
+        }
+    }
+
+    fn temporary(&self, which: usize) -> M::Vector {
+        self.shared.temporaries[which].expect("`open` took it for this step")
+    }
+
+    /// Adds what is in vectors to the accumulators.
+    fn close(&self, asm: &mut Asm<'_, M>, block: usize) {
+        let scalar = self.scalar;
+        let spare = self.data[0];
+        for kept in self.kept {
+            match kept {
+                Kept::Nothing | Kept::Swap(_) | Kept::Key(_) | Kept::Stream(_) => {}
+                Kept::Words { first, words, high } => {
+                    // The lower halves, which the words have lost carries of, and the higher ones: one sum of both.
+                    asm.vlshuli(spare, high, 32);
+                    asm.vsubul(words, words, spare);
+                    asm.vaddul(words, words, high);
+                    asm.vsumul(scalar.a, words);
+                    scalar.add_to(asm, first, scalar.a);
+                }
+                Kept::Fold { at, parts, .. } => {
+                    let width = asm.vector_bytes() as i32;
+                    for (index, part) in parts.iter().take(self.unroll).enumerate() {
+                        asm.vsta(*part, scalar.frame, frame::SPILL as i32 + index as i32 * width);
+                    }
+                    scalar.remainder_is_zero(asm, at);
+                    for offset in (0..block).step_by(8) {
+                        asm.lduli(scalar.a, scalar.frame, (frame::SPILL + offset) as i32);
+                        scalar.crc32c(asm, at, scalar.a, 8);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn zero<M: VectorMachine>(asm: &mut Asm<'_, M>) -> Result<M::Vector, Error>
+where
+    for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
+{
+    let vector = asm.getvector()?;
+    asm.vzero(vector);
+    Ok(vector)
+}
+
+impl<V: Copy> Shared<V> {
+    fn temporary<A: Vectors<Vector = V>>(&mut self, asm: &mut A, which: usize) -> Result<(), Error> {
+        if self.temporaries[which].is_none() {
+            self.temporaries[which] = Some(asm.getvector()?);
+        }
+        Ok(())
+    }
+
+    fn fold<A: Vectors<Vector = V>>(&mut self, asm: &mut A, a: A::Reg, bytes: usize) -> Result<(), Error> {
+        if self.distance.is_none() {
+            let (low, high) = crc32c::fold(bytes as u32);
+            let vector = asm.getvector()?;
+            let temporary = self.temporaries[0].expect("a step that folds has taken it");
+            asm.setul(a, low);
+            asm.vdupul(vector, a);
+            asm.setul(a, high);
+            asm.vdupul(temporary, a);
+            asm.vziplul(vector, vector, temporary);
+            self.distance = Some(vector);
+        }
+        Ok(())
+    }
+}

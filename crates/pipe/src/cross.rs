@@ -1,0 +1,118 @@
+//! Pipes for machines other than the one at hand: code and frames as bytes, for tests that run them under an emulator.
+
+use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
+
+use crate::compose::{self, Space};
+use crate::crc32c;
+use crate::error::Error;
+use crate::frame;
+use crate::plan::Plan;
+use crate::policy::Store;
+use crate::report::Report;
+use crate::step::Step;
+
+/// Bytes that the longest function may take.
+pub const MOST_BYTES: usize = compose::MOST_BYTES;
+/// Bytes of a frame.
+pub const FRAME_BYTES: usize = frame::BYTES;
+
+/// The order of bytes and the width of registers of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Whether the lowest byte comes first.
+    pub little: bool,
+    /// Bits of an integer register.
+    pub bits: u32,
+}
+
+impl Layout {
+    /// That of a machine.
+    pub fn of<M: Machine>() -> Layout {
+        Layout { little: M::LITTLE_ENDIAN, bits: M::LONG_BITS }
+    }
+
+    fn bytes(self, value: u64) -> [u8; 8] {
+        if self.little { value.to_le_bytes() } else { value.to_be_bytes() }
+    }
+}
+
+/// Where data are when the code runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// The data.
+    pub source: u64,
+    /// What is written.
+    pub target: u64,
+    /// Every key stream.
+    pub streams: u64,
+    /// What [`tables`] returned.
+    pub tables: u64,
+}
+
+/// Composes in integer registers.
+///
+/// # Errors
+/// Those of [`Composer::compose`](crate::Composer::compose).
+pub fn compose<M: Machine>(steps: &[Step], features: Features, buffer: &mut [u8]) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    Ok(compose::compose::<M>(buffer.into(), &mut Space::with_room(), &Plan::new(steps)?, features)?)
+}
+
+/// Composes with vectors.
+///
+/// # Errors
+/// Those of [`Composer::compose`](crate::Composer::compose).
+pub fn compose_vectors<M: VectorMachine>(
+    steps: &[Step],
+    features: Features,
+    store: Store,
+    buffer: &mut [u8],
+) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
+{
+    Ok(compose::compose_vectors::<M>(buffer.into(), &mut Space::with_room(), &Plan::new(steps)?, features, store)?)
+}
+
+/// The tables that code for processors without an instruction for CRC-32C reads.
+pub fn tables(layout: Layout) -> Vec<u8> {
+    let words = crc32c::TABLES.iter().flatten();
+    words.flat_map(|word| if layout.little { word.to_le_bytes() } else { word.to_be_bytes() }).collect()
+}
+
+/// What the argument of a composed function points to, a multiple of 64.
+///
+/// # Errors
+/// Those of [`Composer::compose`](crate::Composer::compose).
+pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses, length: u64) -> Result<Vec<u8>, Error> {
+    let plan = Plan::new(steps)?;
+    let mut slots = [0; frame::KEYS];
+    slots[frame::SOURCE] = addresses.source;
+    slots[frame::TARGET] = addresses.target;
+    slots[frame::LENGTH] = length;
+    slots[frame::TABLES] = addresses.tables;
+    slots[frame::STREAMS..frame::ACCUMULATORS].fill(addresses.streams);
+    plan.open(&mut slots[frame::ACCUMULATORS..], &mut plan.blank());
+    let mut bytes: Vec<u8> = slots.into_iter().flat_map(|slot| layout.bytes(slot)).collect();
+    bytes.extend(plan.keys().iter().flatten());
+    bytes.resize(FRAME_BYTES, 0);
+    Ok(bytes)
+}
+
+/// What the steps found out, from the frame after the run.
+///
+/// # Errors
+/// Those of [`Composer::compose`](crate::Composer::compose).
+pub fn report(steps: &[Step], layout: Layout, frame: &[u8], length: u64) -> Result<Report, Error> {
+    let plan = Plan::new(steps)?;
+    let slots = frame.as_chunks::<8>().0;
+    let value = |slot: &[u8; 8]| if layout.little { u64::from_le_bytes(*slot) } else { u64::from_be_bytes(*slot) };
+    let mut slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
+    let accumulators = &mut slots[frame::ACCUMULATORS..];
+    let mut report = plan.blank();
+    plan.settle(accumulators, &mut report, layout.bits / 2);
+    plan.complete(accumulators, &mut report, length, layout.little);
+    Ok(report)
+}

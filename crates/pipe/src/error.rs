@@ -1,0 +1,124 @@
+//! What can go wrong between a list of steps and its run, each with a code and a way out.
+
+use std::fmt;
+
+/// Why a pipe cannot be composed or run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// More steps than [`MOST_STEPS`](crate::MOST_STEPS).
+    TooManySteps(usize),
+    /// A repeated key whose length in bytes is not 1, 2, 4 or 8.
+    KeyLength(usize),
+    /// More steps with a key stream than [`MOST_STREAMS`](crate::MOST_STREAMS).
+    TooManyStreams(usize),
+    /// The text of a pipe is not one.
+    Text(TextError),
+    /// The pipe writes as many bytes as it reads, but the target has another length.
+    Target {
+        /// Bytes of the source.
+        source: usize,
+        /// Bytes of the target.
+        target: usize,
+    },
+    /// Source and target share bytes and are not the same bytes.
+    Overlap,
+    /// The pipe was given another number of key streams than it has steps that want one.
+    Streams {
+        /// Steps that want a key stream.
+        wanted: usize,
+        /// Key streams given.
+        given: usize,
+    },
+    /// A key stream is shorter than the data.
+    StreamLength {
+        /// Which, from 0.
+        stream: usize,
+        /// Its bytes.
+        length: usize,
+        /// Bytes of data.
+        data: usize,
+    },
+    /// Generated code could not be written.
+    Code(quaject_vcode::Error),
+}
+
+/// Where a text went wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// How many characters are wrong.
+    pub length: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub help: String,
+}
+
+impl Error {
+    /// The code that stands for this kind of error, as `P0101`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::TooManySteps(_) => "P0101",
+            Error::KeyLength(_) => "P0102",
+            Error::TooManyStreams(_) => "P0103",
+            Error::Text(_) => "P0104",
+            Error::Target { .. } => "P0201",
+            Error::Overlap => "P0202",
+            Error::Streams { .. } => "P0203",
+            Error::StreamLength { .. } => "P0204",
+            Error::Code(_) => "P0301",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self {
+            Error::TooManySteps(_) => "run two pipes, one after the other".into(),
+            Error::KeyLength(_) => {
+                "use a key of 1, 2, 4 or 8 bytes, or a key stream as long as the data (`xor stream`)".into()
+            }
+            Error::TooManyStreams(_) => "combine the key streams into one first".into(),
+            Error::Text(error) => error.help.clone(),
+            Error::Target { source, .. } => format!("give a target of {source} bytes"),
+            Error::Overlap => "give two buffers that share nothing, or one buffer with `run_in_place`".into(),
+            Error::Streams { wanted, .. } => format!("give {wanted}, one for each step `xor stream`, in order"),
+            Error::StreamLength { data, .. } => format!("give at least {data} bytes of key"),
+            Error::Code(_) => "a new `Composer` has fresh code memory; drop pipes that are no longer used".into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooManySteps(count) => {
+                write!(out, "a pipe of {count} steps; the most are {}", crate::MOST_STEPS)
+            }
+            Error::KeyLength(length) => write!(out, "a repeated key of {length} bytes"),
+            Error::TooManyStreams(count) => {
+                write!(out, "{count} steps want a key stream; the most are {}", crate::MOST_STREAMS)
+            }
+            Error::Text(error) => write!(out, "line {}, column {}: {}", error.line, error.column, error.message),
+            Error::Target { source, target } => {
+                write!(out, "the target has {target} bytes, the source {source}")
+            }
+            Error::Overlap => write!(out, "source and target overlap"),
+            Error::Streams { wanted, given } => write!(out, "{given} key streams for {wanted} steps that want one"),
+            Error::StreamLength { stream, length, data } => {
+                write!(out, "key stream {stream} has {length} bytes for {data} bytes of data")
+            }
+            Error::Code(error) => write!(out, "generated code: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<quaject_vcode::Error> for Error {
+    fn from(error: quaject_vcode::Error) -> Self {
+        Error::Code(error)
+    }
+}

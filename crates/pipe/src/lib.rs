@@ -1,0 +1,30 @@
+//! Steps over data, composed at run time into one pass over memory.
+//!
+//! A [`Composer`] makes a [`Pipe`] of a list of [`Step`]s: a function, written for these steps and this processor, that
+//! reads every byte once. "VCODE" 4.3 (ASHs) is the idea; we differ in three ways. Code is for vectors as wide as the
+//! processor's, not for words; how data are stored is decided by their size and by what the caller knows of them; and
+//! [`reference`] says what every pipe does, so that tests can compare.
+//!
+#![doc = include_str!("../README.md")]
+
+mod compose;
+mod crc32c;
+#[doc(hidden)]
+pub mod cross;
+mod error;
+mod frame;
+mod lists;
+mod pipe;
+mod plan;
+mod policy;
+pub mod reference;
+mod report;
+mod runner;
+mod step;
+
+pub use error::{Error, TextError};
+pub use pipe::{Composer, Options, Pipe};
+pub use policy::{Store, Temperature};
+pub use report::{Outcome, Report};
+pub use runner::Runner;
+pub use step::{Key, MOST_STEPS, MOST_STREAMS, Step};

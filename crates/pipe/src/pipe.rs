@@ -1,0 +1,210 @@
+//! Pipes: composed functions, and how data are led through them piece by piece.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use quaject_vcode::{Features, Installed, Memory, Native};
+
+use crate::compose::{self, MOST_BYTES, Space};
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::plan::Plan;
+use crate::policy::{Store, Temperature};
+use crate::report::Report;
+use crate::runner::Runner;
+use crate::step::Step;
+
+/// Bytes of code memory of a composer; pages that are not used take nothing.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// Composes pipes. One for a whole program is enough; [`Composer::global`] is that one.
+#[derive(Debug, Clone)]
+pub struct Composer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    memory: Memory,
+    features: Features,
+    /// What code is written in before it is installed.
+    buffer: Mutex<Box<[u8]>>,
+}
+
+impl Composer {
+    /// Composes for the processor at hand.
+    ///
+    /// # Errors
+    /// [`Error::Code`] if the system gives no memory for code.
+    pub fn new() -> Result<Composer, Error> {
+        Composer::with_features(Features::detect())
+    }
+
+    /// Composes for a processor with these features, which the one at hand must have.
+    ///
+    /// # Errors
+    /// Those of [`Composer::new`].
+    pub fn with_features(features: Features) -> Result<Composer, Error> {
+        let buffer = Mutex::new(vec![0; MOST_BYTES].into());
+        Ok(Composer { inner: Arc::new(Inner { memory: Memory::new(MEMORY_BYTES)?, features, buffer }) })
+    }
+
+    /// The composer of this program.
+    ///
+    /// # Errors
+    /// Those of [`Composer::new`], the first time.
+    pub fn global() -> Result<&'static Composer, Error> {
+        static GLOBAL: OnceLock<Result<Composer, Error>> = OnceLock::new();
+        GLOBAL.get_or_init(Composer::new).as_ref().map_err(Clone::clone)
+    }
+
+    /// Composes a pipe.
+    ///
+    /// # Errors
+    /// [`Error::TooManySteps`], [`Error::TooManyStreams`], or [`Error::Code`] if there is no room for more code.
+    pub fn compose(&self, steps: &[Step]) -> Result<Pipe, Error> {
+        let pipe = Pipe {
+            plan: Plan::new(steps)?,
+            composer: self.clone(),
+            functions: [const { OnceLock::new() }; Store::ALL.len()],
+        };
+        pipe.function(Store::Cached)?;
+        Ok(pipe)
+    }
+}
+
+/// A composed function and where it is installed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Function {
+    pub(crate) call: unsafe extern "C" fn(*mut Frame),
+    installed: Installed,
+}
+
+/// Steps composed into one function. Any number of threads may run it at once.
+///
+/// How data are stored is part of the function, so there are up to three; those for large data are composed when they
+/// are first wanted.
+#[derive(Debug)]
+pub struct Pipe {
+    plan: Plan,
+    composer: Composer,
+    functions: [OnceLock<Function>; Store::ALL.len()],
+}
+
+/// What a run is given besides data.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// What the caller knows of where the data are.
+    pub temperature: Temperature,
+    /// How to store, whatever size and temperature say. A target that cannot be streamed to is prefetched.
+    pub store: Option<Store>,
+    /// The keys of the steps that want a key stream, in order, each at least as long as the data.
+    pub streams: &'a [&'a [u8]],
+}
+
+impl Pipe {
+    /// The steps.
+    pub fn steps(&self) -> &[Step] {
+        self.plan.steps()
+    }
+
+    /// Whether the pipe writes to a target. One that only observes is given an empty one.
+    pub fn writes(&self) -> bool {
+        self.plan.writes
+    }
+
+    /// How many key streams a run wants.
+    pub fn streams(&self) -> usize {
+        self.plan.streams
+    }
+
+    /// Something that runs the pipe again and again, in one thread.
+    pub fn runner(&self) -> Runner<'_> {
+        Runner::new(self)
+    }
+
+    /// Runs over `source` and writes to `target`, which is as long; or empty, if the pipe writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    pub fn run(&self, source: &[u8], target: &mut [u8]) -> Result<Report, Error> {
+        self.run_with(source, target, Options::default())
+    }
+
+    /// Like [`Pipe::run`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pipe::run`].
+    pub fn run_with(&self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
+        self.runner().run_with(source, target, options).copied()
+    }
+
+    /// Runs over data that are changed where they are.
+    ///
+    /// # Errors
+    /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    pub fn run_in_place(&self, data: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
+        self.runner().run_in_place(data, options).copied()
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_target(&self, source: usize, target: usize) -> Result<(), Error> {
+        let source = if self.plan.writes { source } else { 0 };
+        if source == target { Ok(()) } else { Err(Error::Target { source, target }) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_streams(&self, bytes: usize, streams: &[&[u8]]) -> Result<(), Error> {
+        if streams.len() != self.plan.streams {
+            return Err(Error::Streams { wanted: self.plan.streams, given: streams.len() });
+        }
+        match streams.iter().position(|stream| stream.len() < bytes) {
+            Some(stream) => Err(Error::StreamLength { stream, length: streams[stream].len(), data: bytes }),
+            None => Ok(()),
+        }
+    }
+
+    /// The code of the function for a store policy, composed if it was not wanted before: its address and bytes.
+    ///
+    /// # Errors
+    /// [`Error::Code`] if there is no room for more code.
+    pub fn code(&self, store: Store) -> Result<(usize, &[u8]), Error> {
+        let function = self.function(store)?;
+        let Installed { entry, length } = function.installed;
+        let length = length - entry % 16;
+        // SAFETY: the code is installed as long as the pipe lives, and code memory can be read.
+        Ok((entry, unsafe { std::slice::from_raw_parts(entry as *const u8, length) }))
+    }
+
+    #[inline(always)]
+    pub(crate) fn function(&self, store: Store) -> Result<Function, Error> {
+        let place = &self.functions[store as usize];
+        match place.get() {
+            Some(function) => Ok(*function),
+            None => self.compose(store).map(|function| *place.get_or_init(|| function)),
+        }
+    }
+
+    #[cold]
+    fn compose(&self, store: Store) -> Result<Function, Error> {
+        let inner = &*self.composer.inner;
+        let mut buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut space = Space::<Native>::with_room();
+        let code = compose::compose_native((&mut buffer[..]).into(), &mut space, &self.plan, inner.features, store)?;
+        let installed = inner.memory.install(&buffer, &code)?;
+        // SAFETY: the code is a function that takes a pointer.
+        let call = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut Frame)>(installed.entry) };
+        Ok(Function { call, installed })
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        for function in self.functions.iter().filter_map(OnceLock::get) {
+            self.composer.inner.memory.free(function.installed.entry, function.installed.length);
+        }
+    }
+}

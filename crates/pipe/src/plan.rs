@@ -1,0 +1,199 @@
+//! What the steps of a pipe need: which accumulators, keys and streams belong to which step. Knows no machine.
+
+use crate::crc32c;
+use crate::error::Error;
+use crate::report::{Finding, Report};
+use crate::step::{Key, MOST_STEPS, MOST_STREAMS, Step};
+
+/// What a step is to the code that does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Nothing for each byte.
+    Nothing,
+    /// Two accumulators from `first` on, see [`Sum`].
+    Checksum { first: usize },
+    /// The remainder in accumulator `at`.
+    Crc32c { at: usize },
+    /// Reverses elements of so many bytes.
+    Swap { bytes: usize },
+    /// The repeated key with this number.
+    XorKey { key: usize },
+    /// The key stream with this number.
+    XorStream { stream: usize },
+}
+
+/// A checked list of steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    actions: [Action; MOST_STEPS],
+    pub(crate) accumulators: usize,
+    pub(crate) streams: usize,
+    pub(crate) writes: bool,
+    keys: [[u8; 8]; MOST_STEPS],
+    /// What is read from accumulators after a run.
+    closings: [Closing; MOST_STEPS],
+    closing_count: usize,
+    /// The report of a run that found nothing.
+    blank: Report,
+}
+
+/// What one step leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Closing {
+    finding: Finding,
+    step: usize,
+    accumulator: usize,
+}
+
+/// Two accumulators of words of `2 * half` bits whose sum they are: the first is the sum of the words, modulo its width,
+/// the second that of their higher halves, exactly. So adding a word is an addition, a shift and an addition on every
+/// machine and in every vector, without a carry: what the first lost can be computed, as long as the sum of the lower
+/// halves fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) words: u64,
+    pub(crate) high: u64,
+}
+
+impl Sum {
+    /// The sum as a 16-bit one that carries around, of words as the machine has them.
+    #[inline]
+    fn fold(self, half: u32) -> u64 {
+        let mask = if half == 32 { u64::MAX } else { (1 << (2 * half)) - 1 };
+        let low = self.words.wrapping_sub(self.high << half) & mask;
+        let halves = (low >> 32) + (low & 0xffff_ffff) + (self.high >> 32) + (self.high & 0xffff_ffff);
+        let quarters = (halves >> 32) + (halves >> 16 & 0xffff) + (halves & 0xffff);
+        let once = (quarters >> 16) + (quarters & 0xffff);
+        (once >> 16) + (once & 0xffff)
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(steps: &[Step]) -> Result<Plan, Error> {
+        if steps.len() > MOST_STEPS {
+            return Err(Error::TooManySteps(steps.len()));
+        }
+        let mut plan = Plan {
+            steps: steps.to_vec(),
+            actions: [Action::Nothing; MOST_STEPS],
+            accumulators: 0,
+            streams: 0,
+            writes: steps.iter().any(Step::writes),
+            keys: [[0; 8]; MOST_STEPS],
+            closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MOST_STEPS],
+            closing_count: 0,
+            blank: Report::new(),
+        };
+        let mut keys = 0;
+        for (index, step) in steps.iter().enumerate() {
+            let first = plan.accumulators;
+            plan.actions[index] = match step {
+                Step::Copy | Step::Count => Action::Nothing,
+                Step::Checksum => Action::Checksum { first },
+                Step::Crc32c => Action::Crc32c { at: first },
+                Step::Swap16 => Action::Swap { bytes: 2 },
+                Step::Swap32 => Action::Swap { bytes: 4 },
+                Step::Swap64 => Action::Swap { bytes: 8 },
+                Step::Xor(Key::Repeat(bytes)) => {
+                    plan.keys[keys] = *bytes;
+                    keys += 1;
+                    Action::XorKey { key: keys - 1 }
+                }
+                Step::Xor(Key::Stream) => {
+                    plan.streams += 1;
+                    Action::XorStream { stream: plan.streams - 1 }
+                }
+            };
+            let finding = match step {
+                Step::Checksum => Finding::Checksum,
+                Step::Crc32c => Finding::Crc32c,
+                Step::Count => Finding::Count,
+                Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) => Finding::Nothing,
+            };
+            plan.blank.add(finding, 0);
+            if finding != Finding::Nothing {
+                plan.closings[plan.closing_count] = Closing { finding, step: index, accumulator: first };
+                plan.closing_count += 1;
+            }
+            plan.accumulators += match plan.actions[index] {
+                Action::Checksum { .. } => 2,
+                Action::Crc32c { .. } => 1,
+                Action::Nothing | Action::Swap { .. } | Action::XorKey { .. } | Action::XorStream { .. } => 0,
+            };
+        }
+        if plan.streams > MOST_STREAMS {
+            return Err(Error::TooManyStreams(plan.streams));
+        }
+        Ok(plan)
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(crate) fn actions(&self) -> &[Action] {
+        &self.actions[..self.steps.len()]
+    }
+
+    pub(crate) fn keys(&self) -> &[[u8; 8]; MOST_STEPS] {
+        &self.keys
+    }
+
+    /// Sets what code starts from.
+    #[inline]
+    pub(crate) fn open(&self, accumulators: &mut [u64], report: &mut Report) {
+        for closing in &self.closings[..self.closing_count] {
+            match closing.finding {
+                Finding::Checksum => {
+                    accumulators[closing.accumulator] = 0;
+                    accumulators[closing.accumulator + 1] = 0;
+                }
+                Finding::Crc32c => accumulators[closing.accumulator] = u64::from(u32::MAX),
+                Finding::Nothing | Finding::Count => {}
+            }
+            *report.number(closing.step) = 0;
+        }
+    }
+
+    /// The report to begin a run with.
+    #[inline]
+    pub(crate) fn blank(&self) -> Report {
+        self.blank
+    }
+
+    /// Takes what must not grow further out of the accumulators, between two pieces of data of a machine whose words
+    /// have two times `half` bits.
+    #[inline]
+    pub(crate) fn settle(&self, accumulators: &mut [u64], report: &mut Report, half: u32) {
+        for closing in &self.closings[..self.closing_count] {
+            if closing.finding == Finding::Checksum {
+                let [words, high] = &mut accumulators[closing.accumulator..closing.accumulator + 2] else { continue };
+                *report.number(closing.step) += Sum { words: *words, high: *high }.fold(half);
+                (*words, *high) = (0, 0);
+            }
+        }
+    }
+
+    /// Completes the report on `bytes` bytes, after [`Plan::settle`]. Sums are of words in the machine's order.
+    #[inline]
+    pub(crate) fn complete(&self, accumulators: &[u64], report: &mut Report, bytes: u64, little: bool) {
+        for closing in &self.closings[..self.closing_count] {
+            let number = report.number(closing.step);
+            *number = match closing.finding {
+                Finding::Checksum => {
+                    let sum = Sum { words: *number, high: 0 }.fold(32) as u16;
+                    (if little { sum.swap_bytes() } else { sum }).into()
+                }
+                Finding::Crc32c => (!(accumulators[closing.accumulator] as u32)).into(),
+                Finding::Count => bytes,
+                Finding::Nothing => 0,
+            };
+        }
+    }
+
+    /// Where the tables of CRC-32C are.
+    pub(crate) fn tables() -> *const u32 {
+        crc32c::TABLES.as_ptr().cast()
+    }
+}

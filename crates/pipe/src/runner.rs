@@ -1,0 +1,131 @@
+//! Runs of a pipe: data led through its code piece by piece, and what steps find out collected.
+
+use crate::error::Error;
+use crate::frame::{self, Frame};
+use crate::pipe::{Options, Pipe};
+use crate::plan::Plan;
+use crate::policy::Store;
+use crate::report::Report;
+
+/// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks.
+const MOST_PIECE_BYTES: usize = 64 << 20;
+
+/// Half of the bits of the words that code adds up.
+const HALF: u32 = usize::BITS / 2;
+
+/// Runs a pipe again and again. It keeps what code and driver share, so a run of a few bytes costs little more than they
+/// do.
+//
+// The report stays here too, and is lent: whoever copies one right after a run waits until all that the run has stored
+// is in the cache, because no processor forwards several small stores to one large load.
+#[derive(Debug)]
+pub struct Runner<'p> {
+    pipe: &'p Pipe,
+    frame: Frame,
+    report: Report,
+}
+
+impl<'p> Runner<'p> {
+    pub(crate) fn new(pipe: &'p Pipe) -> Runner<'p> {
+        let mut frame = Frame::new();
+        frame.slots[frame::TABLES] = Plan::tables() as u64;
+        frame.keys = *pipe.plan().keys();
+        Runner { pipe, frame, report: pipe.plan().blank() }
+    }
+
+    /// Runs over `source` and writes to `target`, which is as long; or empty, if the pipe writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    #[inline]
+    pub fn run(&mut self, source: &[u8], target: &mut [u8]) -> Result<&Report, Error> {
+        self.run_with(source, target, Options::default())
+    }
+
+    /// Like [`Runner::run`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Runner::run`].
+    #[inline]
+    pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
+        self.pipe.check_target(source.len(), target.len())?;
+        self.pipe.check_streams(source.len(), options.streams)?;
+        self.begin();
+        // SAFETY: 1. Both are as long as the piece; a pipe that does not write is given no target. 2. The streams are
+        // at least as long. 3. A shared and an exclusive borrow do not overlap.
+        unsafe { self.piece(source.as_ptr(), target.as_mut_ptr(), source.len(), source.len(), options)? };
+        Ok(self.end(source.len() as u64))
+    }
+
+    /// Runs over data that are changed where they are.
+    ///
+    /// # Errors
+    /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    #[inline]
+    pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
+        self.pipe.check_streams(data.len(), options.streams)?;
+        self.begin();
+        let at = data.as_mut_ptr();
+        // SAFETY: the borrow is exclusive, and code loads a block before it stores it; streams are checked.
+        unsafe { self.piece(at, at, data.len(), data.len(), options)? };
+        Ok(self.end(data.len() as u64))
+    }
+
+    /// Begins a run.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
+        self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..], &mut self.report);
+    }
+
+    pub(crate) fn pipe(&self) -> &'p Pipe {
+        self.pipe
+    }
+
+    /// Passes over `bytes` bytes more, of `all` bytes altogether. All pieces but the last are multiples of eight bytes; streams begin where this
+    /// piece does.
+    ///
+    /// # Safety
+    /// `source` is valid for reads, and `target` for writes if the pipe writes, of `bytes` bytes; if they share bytes
+    /// they are the same. Streams are as many as the pipe wants and at least as long.
+    #[inline(always)]
+    pub(crate) unsafe fn piece(
+        &mut self,
+        source: *const u8,
+        target: *mut u8,
+        bytes: usize,
+        all: usize,
+        options: Options<'_>,
+    ) -> Result<(), Error> {
+        let plan = self.pipe.plan();
+        let store = match options.store {
+            Some(Store::Streaming) if !(target as usize).is_multiple_of(8) => Store::Prefetching,
+            Some(store) => store,
+            None => Store::choose(all, options.temperature, if plan.writes { target as usize } else { 1 }),
+        };
+        let code = self.pipe.function(store)?.call;
+        let mut done = 0;
+        while done < bytes {
+            let length = (bytes - done).min(MOST_PIECE_BYTES);
+            let slots = &mut self.frame.slots;
+            slots[frame::SOURCE] = source.wrapping_add(done) as u64;
+            slots[frame::TARGET] = target.wrapping_add(done) as u64;
+            slots[frame::LENGTH] = length as u64;
+            for (slot, stream) in slots[frame::STREAMS..frame::ACCUMULATORS].iter_mut().zip(options.streams) {
+                *slot = stream.as_ptr().wrapping_add(done) as u64;
+            }
+            // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
+            unsafe { code(&mut self.frame) };
+            plan.settle(&mut self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF);
+            done += length;
+        }
+        Ok(())
+    }
+
+    /// Completes the report of a run over so many bytes.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, bytes: u64) -> &Report {
+        let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
+        self.pipe.plan().complete(accumulators, &mut self.report, bytes, cfg!(target_endian = "little"));
+        &self.report
+    }
+}

@@ -1,0 +1,104 @@
+//! Gather and scatter: however data are cut on both sides, what comes out is what comes out of data that lie together.
+
+use crate::support::{Guarded, Place, Random, alphabet, composers};
+use quaject_pipe::{Error, Key, Options, Step, Store, reference};
+use quaject_test_support::Effort;
+
+/// Cuts `length` bytes at random places, some of them next to each other, some pieces empty.
+fn cut(random: &mut Random, length: usize) -> Vec<usize> {
+    let most = [1, 3, 9, 40, 200][random.below(5)];
+    let (mut pieces, mut left) = (Vec::new(), length);
+    while left > 0 {
+        let piece = random.below(most + 1).min(left);
+        pieces.push(piece);
+        left -= piece;
+    }
+    pieces
+}
+
+#[test]
+fn however_data_are_cut_the_result_is_the_same() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let composers = composers();
+    let steps = alphabet();
+    for round in 0..Effort::wanted().pick(1_000, 6_000, 2_000_000) {
+        let mut list: Vec<Step> = (0..random.below(5)).map(|_| steps[random.below(steps.len())].clone()).collect();
+        if random.below(3) == 0 {
+            list.push(Step::Copy);
+        }
+        let (name, composer) = &composers[round % composers.len()];
+        let pipe = composer.compose(&list).expect("the steps are a pipe");
+        let length = random.below(700);
+        let mut data = vec![0; length];
+        random.fill(&mut data);
+        let mut key = vec![0; length];
+        random.fill(&mut key);
+        let streams = vec![&key[..]; pipe.streams()];
+        let mut sources = Vec::new();
+        let mut rest = &data[..];
+        for piece in cut(&mut random, length) {
+            let (now, later) = rest.split_at(piece);
+            sources.push(now);
+            rest = later;
+        }
+        let cuts = if pipe.writes() { cut(&mut random, length) } else { Vec::new() };
+        let mut targets: Vec<Vec<u8>> = cuts.iter().map(|piece| vec![0; *piece]).collect();
+        let options = Options { streams: &streams, store: Some(Store::ALL[round % 3]), ..Options::default() };
+        let mut runner = pipe.runner();
+        let found = *runner.run_lists(&sources, &mut targets, options).expect("the lengths are right");
+        let mut expected = data.clone();
+        let report = reference::run(pipe.steps(), &mut expected, &streams);
+        let case = format!("{name} {list:?} {:?} to {cuts:?}", sources.iter().map(|one| one.len()).collect::<Vec<_>>());
+        assert!(report == found, "{case}: {found:x?} and not {report:x?}");
+        assert!(!pipe.writes() || targets.concat() == expected, "{case}");
+    }
+}
+
+/// The buffer for a unit that a border divides must not make a reader go beyond the border.
+#[test]
+fn pieces_end_at_guard_pages() {
+    let composer = &composers()[0].1;
+    let pipe = composer.compose(&[Step::Copy, Step::Checksum, Step::Crc32c, Step::Swap64]).expect("steps are a pipe");
+    let mut random = Random(7);
+    let (mut one, mut two, mut out) = (Guarded::new(1), Guarded::new(1), Guarded::new(1));
+    for first in 0..80 {
+        for second in [0, 1, 7, 8, 63, 64, 65] {
+            random.fill(one.at(Place::End, first));
+            random.fill(two.at(Place::End, second));
+            let mut expected = [&*one.at(Place::End, first), &*two.at(Place::End, second)].concat();
+            let report = reference::run(pipe.steps(), &mut expected, &[]);
+            let sources = [&*one.at(Place::End, first), &*two.at(Place::End, second)];
+            let mut targets = [out.at(Place::End, first + second)];
+            let mut runner = pipe.runner();
+            assert_eq!(runner.run_lists(&sources, &mut targets, Options::default()), Ok(&report));
+            assert_eq!(targets[0], expected);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_written() {
+    let composer = &composers()[0].1;
+    let pipe = composer.compose(&[Step::Copy, Step::Xor(Key::Stream)]).expect("steps are a pipe");
+    let mut runner = pipe.runner();
+    let sources = [&[1_u8, 2, 3][..]];
+    let mut target = [9_u8; 2];
+    let short = [&[0_u8][..]];
+    let options = Options { streams: &short, ..Options::default() };
+    assert_eq!(
+        runner.run_lists(&sources, &mut [&mut target[..]], options),
+        Err(Error::Target { source: 3, target: 2 })
+    );
+    let mut target = [9_u8; 3];
+    let refused = runner.run_lists(&sources, &mut [&mut target[..]], options);
+    assert_eq!(refused, Err(Error::StreamLength { stream: 0, length: 1, data: 3 }));
+    let refused = runner.run_lists(&sources, &mut [&mut target[..]], Options::default());
+    assert_eq!(refused, Err(Error::Streams { wanted: 1, given: 0 }));
+    assert_eq!(target, [9; 3]);
+    let observer = composer.compose(&[Step::Count]).expect("steps are a pipe");
+    assert_eq!(observer.run(&[1, 2, 3], &mut target), Err(Error::Target { source: 0, target: 3 }));
+    let nine = vec![Step::Copy; 9];
+    assert_eq!(composer.compose(&nine).err(), Some(Error::TooManySteps(9)));
+    assert_eq!(composer.compose(&vec![Step::Xor(Key::Stream); 5]).err(), Some(Error::TooManyStreams(5)));
+    assert_eq!(Key::repeat(&[1, 2, 3]), Err(Error::KeyLength(3)));
+}

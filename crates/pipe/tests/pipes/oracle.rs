@@ -1,0 +1,166 @@
+//! Generated pipes against the reference, byte for byte, between guard pages.
+
+use crate::support::{Bench, Place, Random, alphabet, composers};
+use quaject_pipe::{Composer, Pipe, Step, Store};
+use quaject_test_support::Effort;
+
+/// Every list of `length` steps.
+fn compositions(length: usize) -> impl Iterator<Item = Vec<Step>> {
+    let steps = alphabet();
+    let count = steps.len().pow(length as u32);
+    (0..count).map(move |number| {
+        let mut rest = number;
+        let next = |_| {
+            let step = steps[rest % steps.len()].clone();
+            rest /= steps.len();
+            step
+        };
+        (0..length).map(next).collect()
+    })
+}
+
+fn pipe(composer: &Composer, steps: &[Step]) -> Pipe {
+    composer.compose(steps).unwrap_or_else(|error| panic!("{steps:?}: {error}"))
+}
+
+/// Lengths that end loops everywhere: mostly small, all below 300 again and again, some beyond.
+fn some_length(random: &mut Random) -> usize {
+    match random.below(8) {
+        0 => random.below(20),
+        1 => 64 * random.below(20) + random.below(3),
+        2 => 4096 - 20 + random.below(40),
+        _ => random.below(301),
+    }
+}
+
+fn some_place(random: &mut Random) -> Place {
+    if random.below(2) == 0 { Place::End } else { Place::Start(random.below(64)) }
+}
+
+#[test]
+fn every_composition_of_up_to_four_steps_does_what_its_steps_do() {
+    let mut bench = Bench::new();
+    let composers = composers();
+    let (every, runs) = Effort::wanted().pick((23, 2), (1, 3), (1, 200));
+    for length in 0..=4 {
+        for (number, steps) in compositions(length).enumerate() {
+            if length == 4 && number % every != 0 {
+                continue;
+            }
+            for (level, (name, composer)) in composers.iter().enumerate() {
+                // Of four steps, each list meets some of the processors in a short run.
+                if length == 4 && runs < 100 && (number + level) % 3 != 0 {
+                    continue;
+                }
+                let pipe = pipe(composer, &steps);
+                for run in 0..runs {
+                    let store = Store::ALL[(number + run) % 3];
+                    let bytes = some_length(&mut bench.random);
+                    let (from, to) = (some_place(&mut bench.random), some_place(&mut bench.random));
+                    bench.check(name, &pipe, store, bytes, from, to);
+                }
+            }
+        }
+    }
+}
+
+/// Lists of steps that use every part of the composer at least once, and more accumulators and streams than registers.
+fn samples() -> Vec<Vec<Step>> {
+    let [copy, checksum, crc32c, swap16, swap32, swap64, xor, stream, count] =
+        <[Step; 9]>::try_from(alphabet()).expect("there are nine kinds of steps");
+    vec![
+        vec![copy.clone()],
+        vec![checksum.clone()],
+        vec![copy.clone(), checksum.clone(), swap32.clone()],
+        vec![crc32c.clone(), swap16.clone(), checksum.clone()],
+        vec![swap64.clone(), xor.clone(), crc32c.clone(), count.clone()],
+        vec![stream.clone(), checksum.clone(), swap16.clone(), stream.clone()],
+        vec![crc32c.clone(), checksum.clone()],
+        vec![checksum.clone(), swap16.clone(), crc32c.clone(), xor, checksum.clone(), stream.clone(), crc32c, count],
+        vec![
+            stream.clone(),
+            stream.clone(),
+            checksum.clone(),
+            stream.clone(),
+            checksum.clone(),
+            stream,
+            swap32,
+            swap64,
+        ],
+    ]
+}
+
+#[test]
+fn every_length_and_alignment_ends_where_it_should() {
+    let mut bench = Bench::new();
+    let step = Effort::wanted().pick(7, 1, 1);
+    let alignments = Effort::wanted().pick(3, 5, 64);
+    for (name, composer) in &composers() {
+        for steps in samples() {
+            let pipe = pipe(composer, &steps);
+            for length in (0..=300).step_by(step).chain([511, 512, 777, 4095, 4096, 4097, 8192]) {
+                for round in 0..alignments {
+                    let (from, to) = match round {
+                        0 => (Place::End, Place::End),
+                        _ if alignments == 64 => (Place::Start(round), Place::Start((length + round) % 64)),
+                        _ => (Place::Start(bench.random.below(64)), Place::Start(8 * bench.random.below(8))),
+                    };
+                    let store = Store::ALL[(length + round) % 3];
+                    bench.check(name, &pipe, store, length, from, to);
+                }
+                bench.check_in_place(name, &pipe, Store::ALL[length % 3], length, Place::Start(length % 64));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_element_that_is_not_complete_stays_and_a_key_goes_on() {
+    let composer = Composer::new().expect("the system gives code memory");
+    let mut target = [0; 7];
+    let source = [1, 2, 3, 4, 5, 6, 7];
+    for (step, expected) in [
+        (Step::Swap16, [2, 1, 4, 3, 6, 5, 7]),
+        (Step::Swap32, [4, 3, 2, 1, 5, 6, 7]),
+        (Step::Swap64, source),
+        (Step::Xor(quaject_pipe::Key::repeat(&[1, 2]).expect("two bytes are a key")), [0, 0, 2, 6, 4, 4, 6]),
+    ] {
+        pipe(&composer, &[step]).run(&source, &mut target).expect("the lengths are right");
+        assert_eq!(target, expected);
+    }
+}
+
+#[test]
+fn known_sums_come_out() {
+    let composer = Composer::new().expect("the system gives code memory");
+    let pipe = pipe(&composer, &[Step::Checksum, Step::Crc32c, Step::Count]);
+    // RFC 1071, 3: the sum of these is ddf2.
+    let report = pipe.run(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7], &mut []).expect("it has no target");
+    assert_eq!(report.checksum(), Some(!0xddf2));
+    assert_eq!(report.count(), Some(8));
+    let ascending: Vec<u8> = (0..32).collect();
+    let descending: Vec<u8> = (0..32).rev().collect();
+    // RFC 3720, B.4, and the check value of the catalogues.
+    for (data, crc) in [
+        (&[0; 32][..], 0x8a91_36aa),
+        (&[0xff; 32], 0x62a8_ab43),
+        (&ascending, 0x46dd_794e),
+        (&descending, 0x113f_db5c),
+        (b"123456789", 0xe306_9283),
+        (b"", 0),
+    ] {
+        assert_eq!(pipe.run(data, &mut []).expect("it has no target").crc32c(), Some(crc));
+    }
+}
+
+/// More than code is given at once, and all ones, which is where sums overflow if they can.
+#[test]
+fn sums_of_many_bytes_do_not_overflow() {
+    let data = vec![0xff_u8; (65 << 20) + 3];
+    for (name, composer) in &composers() {
+        let pipe = pipe(composer, &[Step::Checksum, Step::Count]);
+        let report = pipe.run(&data, &mut []).expect("it has no target");
+        // An even number of 0xffff, and 0xff00.
+        assert_eq!((report.checksum(), report.count()), (Some(!0xff00), Some(data.len() as u64)), "{name}");
+    }
+}
