@@ -1,6 +1,7 @@
 //! A program made ready to run: each body one flat list of instructions, places with offsets, edges as moves between
 //! registers, types as widths. Says nothing new about what instructions mean; `execute` does.
 
+use crate::exhaustion::Exhaustion;
 use crate::ir::{
     AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Direction, Edge, ExternId,
     Fault, FnId, Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program,
@@ -225,6 +226,8 @@ pub(crate) struct WaitCode {
     pub(crate) location: Location,
     /// Whether a guard asks for free objects.
     pub(crate) retries: bool,
+    /// Whether it is asked again when everything rests, as a pool may have become empty.
+    pub(crate) asks_again: bool,
     /// Whether a branch waits for the world or a time.
     pub(crate) watches: bool,
     /// Variables that are asked for, where they are, and of which type.
@@ -261,7 +264,8 @@ pub(crate) struct Code {
 impl Code {
     pub(crate) fn new(program: &Program) -> Code {
         let layouts = Layouts::new(&program.types);
-        let body = |body: &Body| Decoder::new(program, &layouts, body).decode();
+        let exhaustion = Exhaustion::new(program);
+        let body = |body: &Body| Decoder::new(program, &layouts, &exhaustion, body).decode();
         let functions = program.functions.iter().map(|function| body(&function.body)).collect();
         let numbered = |(index, process): (usize, &crate::ir::Process)| BodyCode {
             process: Some(ProcessId(index as u32)),
@@ -286,6 +290,7 @@ impl Code {
 struct Decoder<'a> {
     program: &'a Program,
     layouts: &'a Layouts,
+    exhaustion: &'a Exhaustion,
     body: &'a Body,
     starts: Vec<Pc>,
     slots: Vec<(usize, usize)>,
@@ -293,7 +298,7 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(program: &'a Program, layouts: &'a Layouts, body: &'a Body) -> Decoder<'a> {
+    fn new(program: &'a Program, layouts: &'a Layouts, exhaustion: &'a Exhaustion, body: &'a Body) -> Decoder<'a> {
         let mut starts = Vec::new();
         let mut next = 0;
         for block in &body.blocks {
@@ -308,7 +313,7 @@ impl<'a> Decoder<'a> {
             slots.push((end, size));
             end = end.saturating_add(size);
         }
-        Decoder { program, layouts, body, starts, slots, waits: Vec::with_capacity(waits) }
+        Decoder { program, layouts, exhaustion, body, starts, slots, waits: Vec::with_capacity(waits) }
     }
 
     fn decode(mut self) -> BodyCode {
@@ -589,6 +594,7 @@ impl<'a> Decoder<'a> {
             dead: dead.here,
             location,
             retries,
+            asks_again: self.exhaustion.asks_again(self.body, wait),
             watches,
             observed: wait
                 .observed

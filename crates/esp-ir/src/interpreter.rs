@@ -52,6 +52,8 @@ struct Schedule {
     /// Per instance, per wait: the branch with which the search starts.
     first: Vec<Vec<u32>>,
     turns: u32,
+    /// How many instances have been looked at again since the last turn from the list, as everything rests.
+    asked_again: u32,
     trace: Option<Vec<Step>>,
     over: Option<Outcome>,
 }
@@ -95,6 +97,7 @@ impl<'p> Interpreter<'p> {
             writers: vec![VecDeque::new(); program.channels.len()],
             first: (0..count).map(waits).collect(),
             turns: 0,
+            asked_again: 0,
             trace: None,
             over: None,
         };
@@ -152,6 +155,10 @@ impl Schedule {
                     if self.over.is_some() {
                         continue;
                     }
+                    if let Some(instance) = self.next_asked_again(scene) {
+                        self.turn = Some((instance, 0));
+                        continue;
+                    }
                     match scene.rest() {
                         Outcome::Resting(resting) => return Outcome::Resting(resting),
                         outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
@@ -162,6 +169,7 @@ impl Schedule {
                 };
                 self.queued[instance as usize] = false;
                 self.reopened[instance as usize] = false;
+                self.asked_again = 0;
                 self.turns += 1;
                 self.turn = Some((instance, 0));
             }
@@ -169,6 +177,14 @@ impl Schedule {
             // A turn that executes nothing costs something too, or a program that only communicates would never stop.
             fuel = fuel.saturating_sub(1);
         }
+    }
+
+    /// The next instance whose tries may end differently now that everything rests.
+    fn next_asked_again(&mut self, scene: &Scene<'_>) -> Option<u32> {
+        let count = scene.state.instances();
+        let next = (self.asked_again..count).find(|instance| scene.wait(*instance).is_some_and(|wait| wait.asks_again));
+        self.asked_again = next.map_or(count, |instance| instance + 1);
+        next
     }
 
     fn append(&mut self, instance: u32) {

@@ -8,6 +8,7 @@ mod commit;
 pub mod coverage;
 pub mod datum;
 mod execute;
+pub mod exhaustion;
 pub mod explore;
 pub mod footprint;
 pub mod graph;

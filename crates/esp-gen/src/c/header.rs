@@ -311,6 +311,9 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
             plan.instances.max(1)
         );
     }
+    if plan.asks_again() {
+        put!(text, "    uint32_t asked_again;");
+    }
     if plan.polls() {
         let bits = bits(plan.instances);
         put!(text, "    uint{bits}_t waiting_next[{0}], waiting_last[{0}];", plan.instances + 1);

@@ -549,7 +549,7 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, end: End) {
     if wait.polled {
         line!(code, "waiting_remove(t, {own});");
     }
-    if wait.is_retried() {
+    if wait.stays_tried() {
         line!(code, "t->pc[{own}] = 0;");
     }
 }

@@ -52,6 +52,7 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "program_stuck",
     "program_open",
     "program_trace",
+    "asked_again",
     "asker",
     "asker_pc",
     "asker_left",

@@ -5,6 +5,7 @@ use super::analysis::{Home, Homes, SlotHome, homes, local_homes, regions};
 use super::names::{Names, OWN_NAMES};
 use super::{Options, Style};
 use crate::layout::has_boxes;
+use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,8 @@ pub(crate) struct WaitPlan {
     pub(crate) masked: bool,
     /// Whether a guard asks for free objects, so that it is evaluated again when their number changes.
     pub(crate) retries: bool,
+    /// Whether it is tried again when everything rests, as a pool may have become empty.
+    pub(crate) asks_again: bool,
     /// Whether it may meet a `pri alt` that has to look first: it queues behind that and is tried again.
     pub(crate) defers: bool,
     /// Whether it may pass by a `pri alt` that it could meet at a better branch of that.
@@ -44,7 +47,12 @@ pub(crate) struct WaitPlan {
 impl WaitPlan {
     /// Whether the values of its messages are put beside the frame before the search, which may begin anew.
     pub(crate) fn parks_first(&self) -> bool {
-        self.polled || self.is_retried() || self.passes_by || self.resume_pc.is_some()
+        self.polled || self.stays_tried() || self.passes_by || self.resume_pc.is_some()
+    }
+
+    /// Whether an instance that waits here may look for partners again.
+    pub(crate) fn stays_tried(&self) -> bool {
+        self.is_retried() || self.asks_again
     }
 
     /// Whether an instance that waits here may be on the ready list, to look for partners again.
@@ -148,11 +156,13 @@ impl<'a> Plan<'a> {
             .collect();
         let interfaces =
             program.interfaces.iter().map(|interface| names.claim(&format!("{own}{}", interface.name))).collect();
+        let exhaustion = Exhaustion::new(program);
         let mut pc = 1;
         let mut base = 0;
         let mut processes = Vec::new();
         for process in &program.processes {
-            let plan = plan_process(program, process, names.claim(&format!("{own}{}", process.name)), &mut pc, base);
+            let name = names.claim(&format!("{own}{}", process.name));
+            let plan = plan_process(program, &exhaustion, process, name, &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
         }
@@ -426,6 +436,11 @@ impl<'a> Plan<'a> {
         self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.retries))
     }
 
+    /// Whether anything is tried again when everything rests.
+    pub(crate) fn asks_again(&self) -> bool {
+        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.asks_again))
+    }
+
     /// Whether the ready list holds program counters, not instances: possible where each belongs to one instance.
     pub(crate) fn is_direct(&self) -> bool {
         !self.retries() && self.processes.iter().all(|process| process.replicas == 1)
@@ -450,7 +465,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32, base: u32) -> ProcessPlan {
+fn plan_process(
+    program: &Program,
+    exhaustion: &Exhaustion,
+    process: &Process,
+    name: String,
+    pc: &mut u32,
+    base: u32,
+) -> ProcessPlan {
     let homes = homes(&process.body, &program.types);
     let mut take = |count: u32| {
         let first = *pc;
@@ -482,6 +504,7 @@ fn plan_process(program: &Program, process: &Process, name: String, pc: &mut u32
                     rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,
                     masked,
                     retries: wait.branches.iter().any(asks_free),
+                    asks_again: exhaustion.asks_again(&process.body, wait),
                     defers: false,
                     passes_by: false,
                     stamped: false,

@@ -214,7 +214,7 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
         if details.polled {
             code.line("if (polling) goto poll_next;");
         }
-        if details.is_retried() {
+        if details.stays_tried() {
             line!(code, "if (t->pc[{}] == {}) goto dispatch;", plan.own_id(process), details.pc);
         } else if !details.parks_first() {
             ends.iter().for_each(|end| park_payload(code, *end));
@@ -477,6 +477,9 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
             if wait.is_retried() {
                 case(wait.pc, &format!("w{}_try", wait.block.0));
             }
+            if wait.asks_again && !wait.is_retried() {
+                resumed.push((index, wait.pc, plan.wait_name(index, wait_index)));
+            }
             if let Some(pc) = wait.resume_pc {
                 resumed.push((index, pc, plan.wait_name(index, wait_index)));
             }
@@ -489,7 +492,7 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
             case(*pc, &edge.to.0.to_string());
         }
     }
-    // The middle of a turn: nothing is told of it.
+    // Nothing is told of the middle of a turn, nor of a look around at rest.
     for (process, pc, wait) in resumed {
         line!(code, "case {pc}:");
         code.indent += 1;

@@ -334,6 +334,9 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     if plan.retries() {
         code.line("t->queued[self] = 0;");
     }
+    if plan.asks_again() {
+        code.line("t->asked_again = 0;");
+    }
     line!(code, "left = {TURN_OPERATIONS};");
     code.line("enter:");
     match plan.options.trace {
@@ -406,6 +409,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("t->status = ESP_DONE;");
     code.line("goto leave;");
     code.line("rest:");
+    ask_again(&mut code);
     code.line("t->status = (uint8_t)at_rest(IO);");
     code.line("leave:");
     code.line("t->head = head;");
@@ -421,6 +425,27 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
          now)\n{{\n{}}}\n",
         code.text
     )
+}
+
+/// At rest: whoever's tries may end differently now tries again, one after the other.
+fn ask_again(code: &mut Code<'_, '_>) {
+    let plan = code.plan;
+    if !plan.asks_again() {
+        return;
+    }
+    code.open(&format!("while (t->asked_again < {}u) {{", plan.instances));
+    code.line("self = t->asked_again++;");
+    code.line("at = t->pc[self];");
+    code.open("switch (at) {");
+    for wait in plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.asks_again) {
+        line!(code, "case {}:", wait.pc);
+    }
+    line!(code, "    left = {TURN_OPERATIONS};");
+    code.line("    goto resume;");
+    code.line("default:");
+    code.line("    break;");
+    code.close("}");
+    code.close("}");
 }
 
 fn entries(plan: &Plan<'_>, text: &mut String) {
