@@ -1,11 +1,13 @@
 //! What `qj` prints and with which status it ends. Knows no command.
 
 use crate::arguments::{ColorChoice, MessageForm};
+use quaject_esp_run::files::write_file;
 use quaject_esp_run::{Blame, Trouble};
 use quaject_esp_syntax::diagnostics::render::{self, Color};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::span::SourceMap;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How `qj` ends.
@@ -161,6 +163,14 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Stop> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Stop::silent(Status::Done)),
         Err(error) => Err(Stop::at(Trouble::file("write", "standard output", &error))),
+    }
+}
+
+/// Writes one text to a file, or prints it: where none is named, or `-`.
+pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Result<(), Stop> {
+    match output.filter(|path| *path != Path::new("-")) {
+        Some(path) => write_file(path, text.as_bytes()).map_err(Stop::at),
+        None => print(text.as_bytes()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::compile;
 use super::run::{checks, options};
 use crate::arguments::{Build, EmitForm, StyleChoice};
-use crate::terminal::{Status, Stop, Terminal, print, say};
+use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
 use quaject_esp::{Emit, Emitted, Outputs};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::step::Checks;
@@ -26,10 +26,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         EmitForm::Ir => {
             let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::IrText))?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
-            match &arguments.output {
-                Some(path) => write_file(path, text.as_bytes()).map_err(Stop::at)?,
-                None => print(text.as_bytes())?,
-            }
+            deliver(arguments.output.as_deref(), text)?;
         }
         EmitForm::Promela => return super::promela::emit(terminal, &arguments, checks(arguments.checked)),
         EmitForm::C => {

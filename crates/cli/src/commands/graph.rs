@@ -1,9 +1,8 @@
 //! `qj graph`
 
 use crate::arguments::Graph;
-use crate::terminal::{Status, Stop, Terminal, print};
+use crate::terminal::{Status, Stop, Terminal, deliver};
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::files::write_file;
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
     let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
@@ -11,9 +10,6 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Sto
     terminal.diagnostics(&checked.sources, &checked.diagnostics);
     let Some(program) = checked.program else { return Ok(Status::Wrong) };
     let picture = quaject_esp::graph(&program);
-    match &arguments.output {
-        Some(path) => write_file(path, picture.as_bytes()).map_err(Stop::at)?,
-        None => print(picture.as_bytes())?,
-    }
+    deliver(arguments.output.as_deref(), &picture)?;
     Ok(Status::Done)
 }

@@ -2,7 +2,7 @@
 
 use super::verify::{no_such, tell};
 use crate::arguments::{Build, Verify};
-use crate::terminal::{Status, Stop, Terminal, print, print_verdict, say};
+use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Part, Subject};
 use quaject_esp_check::{Counterexample, Limit, Options, Problem, Refusal, Report, Verdict, follow, restrictions};
 use quaject_esp_gen::promela::{self, Reduction};
@@ -11,7 +11,6 @@ use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::files::write_file;
 use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
 use std::path::Path;
 use std::time::Duration;
@@ -27,10 +26,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
         return Err(Stop::at(trouble.help(format!("choose one with `--model`: {}", names.join(", ")))));
     };
     let Some(text) = generate(terminal, model, checks) else { return Ok(Status::Wrong) };
-    match &arguments.output {
-        Some(path) => write_file(path, text.text.as_bytes()).map_err(Stop::at)?,
-        None => print(text.text.as_bytes())?,
-    }
+    deliver(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
         say(&format!("note: {place}: {}\n", approximation.what));
