@@ -1228,7 +1228,8 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
         const qj_instances_of *range = &qj_partners[wait->partner + k];
         esp_pid i;
         for (i = range->first; i < range->first + range->count; i++) {
-            if (i == instance || qj_program->place(state, i).line == 0) continue;
+            const esp_location place = qj_program->place(state, i);
+            if (i == instance || place.line == 0) continue;
             if (all < NAMES) found[all] = i;
             all++;
         }
@@ -1236,7 +1237,8 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
     shown = all < NAMES ? all : NAMES;
     fprintf(stderr, "      for ");
     for (k = 0; k < shown; k++) {
-        fprintf(stderr, "%s`%s`", k == 0 ? "" : all > shown ? ", " : " or ", qj_instance_names[found[k]]);
+        if (k != 0) fputs(all > shown ? ", " : " or ", stderr);
+        fprintf(stderr, "`%s`", qj_instance_names[found[k]]);
     }
     if (all == 0) fprintf(stderr, "nobody who is left");
     if (all > shown) fprintf(stderr, " or one of %" PRIu32 " more", all - shown);

@@ -14,7 +14,7 @@ use crate::marshal;
 use crate::ports::{Ports, Wake};
 use crate::run::Ending;
 use crate::signals::Signals;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, why};
 use quaject_esp_gen::layout::{Abi, ExternalChannel};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::datum::Datum;
@@ -129,7 +129,8 @@ impl Library {
         inputs.extend(externs.iter().cloned());
         let output = workshop.path("program.so");
         workshop.build(Product::Library, &inputs, &["ESP_OPTIONAL_EXTERNS"], &output)?;
-        let unloadable = |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {error}"));
+        let unloadable =
+            |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {}", why(&error)));
         // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
         let handle = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
         // SAFETY: The symbol is of the C type `esp_library`, which `Exported` repeats; checked below by its version.

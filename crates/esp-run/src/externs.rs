@@ -10,7 +10,7 @@
 
 use crate::compiler::{Product, Workshop};
 use crate::marshal;
-use crate::trouble::{Trouble, reason};
+use crate::trouble::{Trouble, reason, why};
 use quaject_esp_gen::layout::{self, View};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Extern, ExternId, Mutability, Program, Purity, Type, TypeId};
@@ -81,7 +81,7 @@ impl Externs {
         let output = workshop.path("externs.so");
         workshop.build(Product::Library, &inputs, &[], &output)?;
         let unloadable = |error: libloading::Error| {
-            Trouble::new(format!("cannot load the extern functions: {error}"))
+            Trouble::new(format!("cannot load the extern functions: {}", why(&error)))
                 .help("do the files given with `--extern` have all they call?")
         };
         // SAFETY: Loading runs the library's initialisers: code that the user asked us to run by `--extern`, and our

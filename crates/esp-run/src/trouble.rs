@@ -57,6 +57,11 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
+/// What went wrong at the bottom: what a loader says itself is only that it failed.
+pub(crate) fn why(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), why)
+}
+
 /// An operating system's reason in our style: `no such file or directory`.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::IsADirectory {
