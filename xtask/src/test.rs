@@ -4,6 +4,8 @@
 //! assertions (the IR verifier runs between passes only there) and is fast enough for the interpreter's suites.
 //! The first command of the README is the release build's; the last step types it as a newcomer would.
 
+mod programs;
+
 use std::time::{Duration, Instant};
 
 use crate::run::{Failure, cargo, succeed};
@@ -31,15 +33,10 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
         Suite::Quick => "quick",
         Suite::Full => "full",
     };
-    let test = |arguments: &[&str]| {
-        let mut command = cargo(&["test", "--workspace"]);
-        command.args(arguments).env("QJ_TEST", effort);
-        command
-    };
     steps.run("tools of the machine", tools::provide)?;
-    steps.run("build the tests", || succeed(&mut test(&["--no-run"])))?;
-    steps.run("tests", || succeed(&mut test(&["--lib", "--bins", "--tests", "--examples"])))?;
-    steps.run("documentation tests", || succeed(&mut test(&["--doc"])))?;
+    let programs = steps.run("build the tests", programs::build)?;
+    steps.run("tests", || programs::run(programs, effort))?;
+    steps.run("documentation tests", || succeed(cargo(&["test", "--workspace", "--doc"]).env("QJ_TEST", effort)))?;
     if suite == Suite::Full {
         let first_command =
             ["run", "--release", "--", "run", "examples/words.esp", "--bind", "inputC=bytes:LICENSE-MIT"];
@@ -53,7 +50,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    fn run<T>(&mut self, name: &'static str, step: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         eprintln!("== {name}");
         let start = Instant::now();
         let outcome = step();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use quaject_test_support::tool;
+use quaject_test_support::{quick_compiler, tool};
 
 fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("examples are readable") {
@@ -26,6 +26,7 @@ fn examples() -> PathBuf {
 #[test]
 fn every_example_with_an_expected_output_gives_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    command.env("CC", quick_compiler());
     command.args(["test", "--engine", "interp", "--engine", "jit"]).arg(examples());
     if tool(&["cc"]).is_some() {
         command.args(["--engine", "c"]);

@@ -145,12 +145,14 @@ fault[div]: division by zero, in process `p`
  --> div.esp:3:[..]
 ...
 "#]]);
-        folder.qj(&format!("run --engine {engine} extern.esp")).assert().code(3).stderr_eq(str![[r#"
+        folder.qj(&format!("run --engine {engine} extern.esp")).env_remove("CC").assert().code(3).stderr_eq(str![[
+            r#"
 fault[extern]: nothing supplies the extern function `nowhere`, in process `p`
 ...
 help: give its C source or library: `--extern FILE.c`
 
-"#]]);
+"#
+        ]]);
     }
 }
 
@@ -254,7 +256,12 @@ fn extern_functions_work_with_every_engine() {
     folder.qj("build a.esp --extern a.c --emit exe -o a.out").assert().success();
     snapbox::cmd::Command::new(folder.path("a.out")).assert().success().stdout_eq(expected);
     std::fs::write(folder.path("wrong.c"), "int twice(").expect("a file can be written");
-    folder.qj("run a.esp --extern wrong.c").assert().code(1).stderr_eq("error: the C compiler `cc` failed:\n...\n");
+    folder
+        .qj("run a.esp --extern wrong.c")
+        .env("CC", "cc")
+        .assert()
+        .code(1)
+        .stderr_eq("error: the C compiler `cc` failed:\n...\n");
 }
 
 #[test]

@@ -83,6 +83,12 @@ pub fn tool(candidates: &[&'static str]) -> Option<&'static str> {
     found
 }
 
+/// The C compiler for programs that a test compiles to run them once: in a quick run the quickest, else `cc`, which is what
+/// users have.
+pub fn quick_compiler() -> &'static str {
+    if Effort::wanted() == Effort::Quick && runs("tcc") { "tcc" } else { "cc" }
+}
+
 /// Whether `name --version` can be started at all; what it answers does not matter.
 fn runs(name: &str) -> bool {
     Command::new(name)

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::build::Program;
-use quaject_test_support::tool;
+use quaject_test_support::{Effort, tool};
 
 /// The operation, as tests/c/budget.c names it, and how many instructions it may take, call and loop included.
 const BUDGETS: &[(&str, u64)] =
@@ -27,7 +27,8 @@ fn operations_keep_their_budgets() {
     if tool(&["valgrind"]).is_none() {
         return;
     }
-    for compiler in ["gcc", "clang"] {
+    let compilers: &[&str] = Effort::wanted().pick(&["gcc"], &["gcc", "clang"], &["gcc", "clang"]);
+    for compiler in compilers {
         let Some(program) = Program::new(compiler, "budget").flags(&["-O2"]).build() else { continue };
         for (operation, budget) in BUDGETS {
             let (few, many) = (1000, 5000);

@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use blocks::{Block, Outcome, Promise, blocks, matches, program, steps};
 use quaject_esp_syntax::diagnostics::Code;
 use quaject_esp_syntax::tree::SyntaxKind;
-use quaject_test_support::tool;
+use quaject_test_support::{quick_compiler, quick_run, tool};
 
 /// The command under test.
 const QJ: &str = env!("CARGO_BIN_EXE_qj");
@@ -183,7 +183,7 @@ impl Document {
     fn test_session(&mut self, block: &Block, needs: Option<&str>) {
         // Tools are named by the documents, which live as long as the test.
         if let Some(needed) = needs.map(|needed| -> &'static str { String::from(needed).leak() })
-            && tool(&[needed]).is_none()
+            && (tool(&[needed]).is_none() || needed == "cargo" && quick_run("what Cargo builds for a chapter"))
         {
             return;
         }
@@ -209,7 +209,12 @@ impl Document {
         let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("timeout");
         shell.args(["180", "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);
-        shell.env("NO_COLOR", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        shell
+            .env("NO_COLOR", "1")
+            .env("CC", quick_compiler())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = shell.spawn().expect("`timeout` and `sh` are part of every Unix");
         let mut standard_input = child.stdin.take().expect("piped above");
         // A program may end without reading its input.

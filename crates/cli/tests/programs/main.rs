@@ -7,7 +7,7 @@ mod hdlc;
 mod line_editor;
 mod modbus;
 
-use quaject_test_support::tool;
+use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -30,6 +30,7 @@ fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output 
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(input).and_then(|()| file.rewind()).expect("the temporary file is writable");
     Command::new(env!("CARGO_BIN_EXE_qj"))
+        .env("CC", quick_compiler())
         .args(["run", "--clock", "virtual", "--engine", engine])
         .arg(repository(program))
         .args(arguments)

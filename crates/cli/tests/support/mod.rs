@@ -28,6 +28,7 @@ impl Folder {
         Command::new(cargo_bin!("qj"))
             .current_dir(self.folder.path())
             .env_remove("CLICOLOR_FORCE")
+            .env("CC", quaject_test_support::quick_compiler())
             .env("NO_COLOR", "1")
             .args(arguments.split_whitespace())
     }

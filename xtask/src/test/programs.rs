@@ -1,0 +1,90 @@
+//! The test programs that Cargo builds, run side by side: as many as there are processors, because many of them are one
+//! long test. What a program prints is shown when it has ended, all of it only if it failed; the others go on.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::run::{Failure, cargo, output_of};
+
+/// A test program.
+pub(crate) struct Program {
+    /// Package and target, as in `quaject-esp-ir verify`.
+    name: String,
+    executable: PathBuf,
+    /// The package's, where Cargo runs its tests.
+    folder: PathBuf,
+}
+
+/// Builds all test programs of the workspace. What the compiler says goes to standard error.
+pub(crate) fn build() -> Result<Vec<Program>, Failure> {
+    let mut build = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    let messages = output_of(build.stderr(Stdio::inherit()))?;
+    let messages = String::from_utf8_lossy(&messages);
+    Ok(messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect())
+}
+
+/// The test program that a message of Cargo's is about.
+fn program(message: &Value) -> Option<Program> {
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let executable = message["executable"].as_str().filter(|_| is_test)?;
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let package = folder.file_name()?.to_string_lossy();
+    let name = format!("{package} {}", message["target"]["name"].as_str()?);
+    Some(Program { name, executable: PathBuf::from(executable), folder: folder.to_owned() })
+}
+
+/// Runs them all with so much effort; names those that failed.
+pub(crate) fn run(programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
+    let waiting = Mutex::new(VecDeque::from(programs));
+    let failed = Mutex::new(Vec::new());
+    let next = || waiting.lock().expect("no thread panics").pop_front();
+    let work = || {
+        while let Some(program) = next() {
+            if !program.passes(effort) {
+                failed.lock().expect("no thread panics").push(program.name);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().expect("no thread panics");
+    if failed.is_empty() { Ok(()) } else { Err(Failure(format!("tests failed: {}", failed.join(", ")))) }
+}
+
+impl Program {
+    fn passes(&self, effort: &str) -> bool {
+        let start = Instant::now();
+        let mut command = Command::new(&self.executable);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env("QJ_TEST", effort);
+        let (passes, out, said) = match command.stdin(Stdio::null()).output() {
+            Ok(output) => (output.status.success(), output.stdout, output.stderr),
+            Err(error) => (false, Vec::new(), format!("cannot start {}: {error}\n", self.executable.display()).into()),
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let verdict = if passes { "ok" } else { "FAILED" };
+        // One call each, so that two programs' lines do not mix. Skipped tests say so on standard error.
+        let shown = if passes { count(&out) } else { format!("\n{}", String::from_utf8_lossy(&out)) };
+        eprintln!(
+            "{verdict:<7} {seconds:>7.1} s  {}: {shown}\n{}",
+            self.name,
+            String::from_utf8_lossy(&said).trim_end()
+        );
+        passes
+    }
+}
+
+/// How many tests a program that passes has run, in its own words.
+fn count(out: &[u8]) -> String {
+    let text = String::from_utf8_lossy(out);
+    let result = text.lines().rev().find_map(|line| line.strip_prefix("test result: ok. "));
+    result.and_then(|result| result.split(';').next()).unwrap_or("has a harness of its own").to_string()
+}
