@@ -57,7 +57,9 @@ pub fn compose<M: Machine>(steps: &[Step], features: Features, buffer: &mut [u8]
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    Ok(compose::compose::<M>(buffer.into(), &mut Space::with_room(), &Plan::new(steps)?, features)?)
+    let plan = Plan::new(steps)?;
+    plan.fits(Layout::of::<M>().bits)?;
+    Ok(compose::compose::<M>(buffer.into(), &mut Space::with_room(), &plan, features)?)
 }
 
 /// Composes with vectors.

@@ -11,8 +11,8 @@ pub enum Error {
     KeyLength(usize),
     /// More steps with a key stream than [`MOST_STREAMS`](crate::MOST_STREAMS).
     TooManyStreams(usize),
-    /// The text of a pipe is not one.
-    Text(TextError),
+    /// A step of the user's has elements of 64 bits, the machine's registers have 32.
+    WideElement,
     /// The pipe writes as many bytes as it reads, but the target has another length.
     Target {
         /// Bytes of the source.
@@ -37,6 +37,13 @@ pub enum Error {
         length: usize,
         /// Bytes of data.
         data: usize,
+    },
+    /// A handler was given another number of buffers than it was checked for.
+    Buffers {
+        /// Buffers it was checked for.
+        wanted: usize,
+        /// Buffers given.
+        given: usize,
     },
     /// Generated code could not be written.
     Code(quaject_vcode::Error),
@@ -64,11 +71,12 @@ impl Error {
             Error::TooManySteps(_) => "P0101",
             Error::KeyLength(_) => "P0102",
             Error::TooManyStreams(_) => "P0103",
-            Error::Text(_) => "P0104",
+            Error::WideElement => "P0104",
             Error::Target { .. } => "P0201",
             Error::Overlap => "P0202",
             Error::Streams { .. } => "P0203",
             Error::StreamLength { .. } => "P0204",
+            Error::Buffers { .. } => "P0205",
             Error::Code(_) => "P0301",
         }
     }
@@ -81,11 +89,12 @@ impl Error {
                 "use a key of 1, 2, 4 or 8 bytes, or a key stream as long as the data (`xor stream`)".into()
             }
             Error::TooManyStreams(_) => "combine the key streams into one first".into(),
-            Error::Text(error) => error.help.clone(),
+            Error::WideElement => "write the step for elements of 32 bits".into(),
             Error::Target { source, .. } => format!("give a target of {source} bytes"),
             Error::Overlap => "give two buffers that share nothing, or one buffer with `run_in_place`".into(),
             Error::Streams { wanted, .. } => format!("give {wanted}, one for each step `xor stream`, in order"),
             Error::StreamLength { data, .. } => format!("give at least {data} bytes of key"),
+            Error::Buffers { wanted, .. } => format!("give {wanted} buffers"),
             Error::Code(_) => "a new `Composer` has fresh code memory; drop pipes that are no longer used".into(),
         }
     }
@@ -101,7 +110,7 @@ impl fmt::Display for Error {
             Error::TooManyStreams(count) => {
                 write!(out, "{count} steps want a key stream; the most are {}", crate::MOST_STREAMS)
             }
-            Error::Text(error) => write!(out, "line {}, column {}: {}", error.line, error.column, error.message),
+            Error::WideElement => write!(out, "elements of 64 bits on a machine of 32 bits"),
             Error::Target { source, target } => {
                 write!(out, "the target has {target} bytes, the source {source}")
             }
@@ -110,6 +119,7 @@ impl fmt::Display for Error {
             Error::StreamLength { stream, length, data } => {
                 write!(out, "key stream {stream} has {length} bytes for {data} bytes of data")
             }
+            Error::Buffers { wanted, given } => write!(out, "{given} buffers for a handler of {wanted}"),
             Error::Code(error) => write!(out, "generated code: {error}"),
         }
     }
@@ -122,3 +132,11 @@ impl From<quaject_vcode::Error> for Error {
         Error::Code(error)
     }
 }
+
+impl fmt::Display for TextError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for TextError {}

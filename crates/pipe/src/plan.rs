@@ -2,6 +2,7 @@
 
 use crate::crc32c;
 use crate::error::Error;
+use crate::ir::{Checked, Total, mask};
 use crate::report::{Finding, Report};
 use crate::step::{Key, MOST_STEPS, MOST_STREAMS, Step};
 
@@ -20,6 +21,8 @@ pub(crate) enum Action {
     XorKey { key: usize },
     /// The key stream with this number.
     XorStream { stream: usize },
+    /// A user's step, the one at this place in the pipe, with its total in this accumulator if it has one.
+    User { step: usize, total: Option<usize> },
 }
 
 /// A checked list of steps.
@@ -100,6 +103,7 @@ impl Plan {
                     keys += 1;
                     Action::XorKey { key: keys - 1 }
                 }
+                Step::User(step) => Action::User { step: index, total: step.inner.total.map(|_| first) },
                 Step::Xor(Key::Stream) => {
                     plan.streams += 1;
                     Action::XorStream { stream: plan.streams - 1 }
@@ -109,7 +113,10 @@ impl Plan {
                 Step::Checksum => Finding::Checksum,
                 Step::Crc32c => Finding::Crc32c,
                 Step::Count => Finding::Count,
-                Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) => Finding::Nothing,
+                Step::User(step) if step.inner.total.is_some() => Finding::Total,
+                Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) | Step::User(_) => {
+                    Finding::Nothing
+                }
             };
             plan.blank.add(finding, 0);
             if finding != Finding::Nothing {
@@ -118,8 +125,12 @@ impl Plan {
             }
             plan.accumulators += match plan.actions[index] {
                 Action::Checksum { .. } => 2,
-                Action::Crc32c { .. } => 1,
-                Action::Nothing | Action::Swap { .. } | Action::XorKey { .. } | Action::XorStream { .. } => 0,
+                Action::Crc32c { .. } | Action::User { total: Some(_), .. } => 1,
+                Action::Nothing
+                | Action::Swap { .. }
+                | Action::XorKey { .. }
+                | Action::XorStream { .. }
+                | Action::User { total: None, .. } => 0,
             };
         }
         if plan.streams > MOST_STREAMS {
@@ -128,12 +139,32 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether a machine whose registers have so many bits can run it.
+    pub(crate) fn fits(&self, bits: u32) -> Result<(), Error> {
+        let wide = |step: &Step| matches!(step, Step::User(step) if step.inner.element.bytes * 8 > bits as usize);
+        if self.steps.iter().any(wide) { Err(Error::WideElement) } else { Ok(()) }
+    }
+
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     pub(crate) fn actions(&self) -> &[Action] {
         &self.actions[..self.steps.len()]
+    }
+
+    /// The user's step at a place where there is one.
+    pub(crate) fn user(&self, step: usize) -> &Checked {
+        match &self.steps[step] {
+            Step::User(step) => &step.inner,
+            _ => unreachable!("`new` makes such an action for a user's step only"),
+        }
+    }
+
+    /// How a user's step totals, and the bytes of its elements.
+    fn total(&self, step: usize) -> (Total, usize) {
+        let user = self.user(step);
+        (user.total.expect("it was found to have one"), user.element.bytes)
     }
 
     pub(crate) fn keys(&self) -> &[[u8; 8]; MOST_STEPS] {
@@ -150,6 +181,10 @@ impl Plan {
                     accumulators[closing.accumulator + 1] = 0;
                 }
                 Finding::Crc32c => accumulators[closing.accumulator] = u64::from(u32::MAX),
+                Finding::Total => {
+                    let (total, bytes) = self.total(closing.step);
+                    accumulators[closing.accumulator] = total.of_nothing(bytes);
+                }
                 Finding::Nothing | Finding::Count => {}
             }
             *report.number(closing.step) = 0;
@@ -187,6 +222,7 @@ impl Plan {
                 }
                 Finding::Crc32c => (!(accumulators[closing.accumulator] as u32)).into(),
                 Finding::Count => bytes,
+                Finding::Total => accumulators[closing.accumulator] & mask(self.total(closing.step).1),
                 Finding::Nothing => 0,
             };
         }

@@ -21,6 +21,10 @@ pub fn run(steps: &[Step], data: &mut [u8], streams: &[&[u8]]) -> Report {
             Step::Xor(Key::Repeat(key)) => xor(data, key.iter().cycle()),
             Step::Xor(Key::Stream) => xor(data, streams.next().expect("one for each step that wants one").iter()),
             Step::Count => (Finding::Count, data.len() as u64),
+            Step::User(step) => {
+                let total = step.apply(data);
+                if step.inner.total.is_some() { (Finding::Total, total) } else { NOTHING }
+            }
         };
         report.add(finding, number);
     }

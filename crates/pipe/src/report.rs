@@ -16,6 +16,8 @@ pub enum Outcome {
     Crc32c(u32),
     /// Bytes.
     Count(u64),
+    /// The total of a user's step.
+    Total(u64),
 }
 
 /// Which outcome a number is.
@@ -26,6 +28,7 @@ pub(crate) enum Finding {
     Checksum,
     Crc32c,
     Count,
+    Total,
 }
 
 /// What all steps of a run found out, in order.
@@ -67,6 +70,7 @@ impl Report {
             Finding::Checksum => Outcome::Checksum(*number as u16),
             Finding::Crc32c => Outcome::Crc32c(*number as u32),
             Finding::Count => Outcome::Count(*number),
+            Finding::Total => Outcome::Total(*number),
         })
     }
 
@@ -85,6 +89,12 @@ impl Report {
     #[inline]
     pub fn crc32c(&self) -> Option<u32> {
         self.first(Finding::Crc32c).map(|crc| crc as u32)
+    }
+
+    /// The total of the first step of the user's that has one.
+    #[inline]
+    pub fn total(&self) -> Option<u64> {
+        self.first(Finding::Total)
     }
 
     /// The bytes that the first step that counts has counted.

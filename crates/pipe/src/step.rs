@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::Error;
+use crate::ir::UserStep;
 
 /// The most steps of a pipe.
 pub const MOST_STEPS: usize = 8;
@@ -33,6 +34,8 @@ pub enum Step {
     Xor(Key),
     /// Counts bytes.
     Count,
+    /// A step of the user's.
+    User(UserStep),
 }
 
 /// The key of [`Step::Xor`].
@@ -62,6 +65,7 @@ impl Step {
     pub fn writes(&self) -> bool {
         match self {
             Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) => true,
+            Step::User(step) => step.writes(),
             Step::Checksum | Step::Crc32c | Step::Count => false,
         }
     }
@@ -82,6 +86,7 @@ impl fmt::Display for Step {
             }
             Step::Xor(Key::Stream) => write!(out, "xor stream"),
             Step::Count => write!(out, "count"),
+            Step::User(step) => write!(out, "{}", step.name()),
         }
     }
 }

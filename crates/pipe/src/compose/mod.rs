@@ -2,6 +2,7 @@
 //! are written by [`scalar`] and [`vector`].
 
 mod scalar;
+mod user;
 mod vector;
 
 use quaject_vcode::{
@@ -17,7 +18,7 @@ use scalar::Scalar;
 pub(crate) const MOST_BYTES: usize = 64 * 1024;
 
 /// Memory for labels and references of a function; it can be used again.
-pub(crate) type Space<M> = Workspace<M, 64, 256, 16>;
+pub(crate) type Space<M> = Workspace<M, 1024, 1024, 16>;
 
 /// What of a processor the composer asks for by itself; the rest `vcode` knows.
 #[derive(Debug, Clone, Copy)]

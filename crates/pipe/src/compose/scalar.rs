@@ -15,7 +15,7 @@ const MOST_HOMES: usize = 6;
 
 /// Where a value lives between units.
 #[derive(Debug, Clone, Copy)]
-enum Home<R> {
+pub(super) enum Home<R> {
     Register(R),
     /// In the frame.
     Frame,
@@ -40,14 +40,14 @@ pub(super) struct Scalar<'p, M: Machine> {
     /// Bytes still to do.
     pub(super) left: M::Reg,
     /// The unit at hand: two registers where eight bytes do not fit one.
-    x: [M::Reg; 2],
+    pub(super) x: [M::Reg; 2],
     pub(super) a: M::Reg,
-    b: M::Reg,
+    pub(super) b: M::Reg,
     /// Of repeated keys: the frame, moved on by the bytes since the last whole unit of eight.
     keys: M::Reg,
     /// For CRCs by tables, on processors that have no instruction for them.
     lookup: [M::Reg; 3],
-    accumulators: [Option<Home<M::Reg>>; frame::MOST_ACCUMULATORS],
+    pub(super) accumulators: [Option<Home<M::Reg>>; frame::MOST_ACCUMULATORS],
     streams: [Option<Home<M::Reg>>; crate::MOST_STREAMS],
 }
 
@@ -65,7 +65,7 @@ where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     /// Bytes of an integer register.
-    const WORD: usize = M::LONG_BITS as usize / 8;
+    pub(super) const WORD: usize = M::LONG_BITS as usize / 8;
 
     /// Takes registers and loads them from the frame.
     pub(super) fn open(
@@ -132,7 +132,9 @@ where
 
     /// The loop, the last bytes, and the accumulators back into the frame.
     pub(super) fn finish(&self, asm: &mut Asm<'_, M>) {
-        let unroll = if self.processor.vectors { 1 } else { 4 };
+        // Users' steps are long, element by element, and gain nothing.
+        let users = self.plan.actions().iter().any(|action| matches!(action, Action::User { .. }));
+        let unroll = if self.processor.vectors || users { 1 } else { 4 };
         let (tail, end) = (asm.label(), asm.label());
         asm.bequli(self.left, 0, end);
         if self.processor.aligned_only {
@@ -216,7 +218,7 @@ where
         }
     }
 
-    fn word_mask() -> u64 {
+    pub(super) fn word_mask() -> u64 {
         if Self::WORD == 4 { u64::from(u32::MAX) } else { u64::MAX }
     }
 
@@ -281,6 +283,12 @@ where
                             if whole { (self.frame, Access::Aligned) } else { (self.keys, Access::Any) };
                         self.load(asm, bytes, access, self.a, base, at);
                         asm.xorul(*part, *part, self.a);
+                    }
+                }
+                Action::User { step, total } => {
+                    let user = self.plan.user(step);
+                    if user.element.bytes <= unit.bytes {
+                        parts.iter().take(count).for_each(|part| self.user(asm, user, total, *part, bytes));
                     }
                 }
                 Action::XorStream { stream } => {

@@ -14,9 +14,11 @@
 
 use quaject_vcode::{Asm, Core, Error, Extension, VectorMachine, Vectors};
 
+use super::user::{self, UserVectors};
 use super::{Processor, Scalar};
 use crate::crc32c;
 use crate::frame;
+use crate::ir::{Checked, REGISTERS};
 use crate::plan::{Action, Plan};
 use crate::policy::Store;
 
@@ -63,6 +65,11 @@ impl Shape {
                 Action::XorKey { .. } => (1, 0),
                 Action::Swap { .. } => (1, 1),
                 Action::XorStream { .. } => (0, 1),
+                Action::User { step, total } => {
+                    let user = plan.user(*step);
+                    let kept = user.registers.len() + user.constants.len() + usize::from(total.is_some());
+                    (kept, 0)
+                }
             };
             count += kept;
             temporaries = temporaries.max(borrowed);
@@ -80,6 +87,10 @@ fn usable(plan: &Plan, processor: &Processor, bits: u32) -> bool {
         | Action::Swap { .. }
         | Action::XorKey { .. }
         | Action::XorStream { .. } => true,
+        Action::User { step, .. } => {
+            let user = plan.user(*step);
+            user::has_vectors(user) && user.constants.len() <= user::MOST_CONSTANTS
+        }
     })
 }
 
@@ -97,6 +108,12 @@ enum Kept<V> {
     Swap(V),
     Key(V),
     Stream(usize),
+    /// The user's step at this place, and the accumulator of its total.
+    User {
+        step: usize,
+        total: Option<usize>,
+        vectors: UserVectors<V>,
+    },
     /// The vectors congruent to the data so far, and what is still to be added to the first: the remainder before.
     Fold {
         at: usize,
@@ -211,6 +228,10 @@ where
                     shared.temporary(asm, 0)?;
                     Kept::Stream(stream)
                 }
+                Action::User { step, total } => {
+                    let vectors = open_user(asm, scalar, scalar.plan.user(step))?;
+                    Kept::User { step, total, vectors }
+                }
                 Action::Crc32c { at } => {
                     shared.temporary(asm, 0)?;
                     shared.temporary(asm, 1)?;
@@ -282,6 +303,9 @@ where
                         asm.vxor(*x, *x, self.temporary(0));
                     }
                 }
+                Kept::User { step, vectors, .. } => {
+                    data.iter().for_each(|x| user::write(asm, self.scalar.plan.user(step), &vectors, *x));
+                }
                 Kept::Fold { parts, seed, .. } => {
                     let distance = self.shared.distance.expect("`open` made it for this step");
                     let (low, high) = (self.temporary(0), self.temporary(1));
@@ -307,6 +331,33 @@ where
         }
     }
 
+    /// Adds the totals in the elements of a vector to the one in an accumulator.
+    fn close_total(&self, asm: &mut Asm<'_, M>, step: usize, at: usize, vector: M::Vector) {
+        let scalar = self.scalar;
+        let user = scalar.plan.user(step);
+        let Some(total) = user.total else { return };
+        let (bytes, width) = (user.element.bytes, asm.vector_bytes());
+        asm.vsta(vector, scalar.frame, frame::SPILL as i32);
+        // The frame is aligned, and the place in it too: the pointer has passed all when it is a multiple of the width.
+        let pointer = scalar.x[0];
+        asm.addpi(pointer, scalar.frame, frame::SPILL as u64);
+        let again = asm.label();
+        asm.bind(again);
+        match bytes {
+            1 => asm.lduci(scalar.a, pointer, 0),
+            2 => asm.ldusi(scalar.a, pointer, 0),
+            4 => {
+                asm.ldui(scalar.a, pointer, 0);
+                asm.cvu2ul(scalar.a, scalar.a);
+            }
+            _ => asm.lduli(scalar.a, pointer, 0),
+        }
+        scalar.total(asm, total.operation(), at);
+        asm.addpi(pointer, pointer, bytes as u64);
+        asm.anduli(scalar.a, pointer, u64::from(width) - 1);
+        asm.bneuli(scalar.a, 0, again);
+    }
+
     fn temporary(&self, which: usize) -> M::Vector {
         self.shared.temporaries[which].expect("`open` took it for this step")
     }
@@ -318,6 +369,11 @@ where
         for kept in self.kept {
             match kept {
                 Kept::Nothing | Kept::Swap(_) | Kept::Key(_) | Kept::Stream(_) => {}
+                Kept::User { step, total, vectors } => {
+                    if let (Some(at), Some(vector)) = (total, vectors.total) {
+                        self.close_total(asm, step, at, vector);
+                    }
+                }
                 Kept::Words { first, words, high } => {
                     // The lower halves, which the words have lost carries of, and the higher ones: one sum of both.
                     asm.vlshuli(spare, high, 32);
@@ -340,6 +396,40 @@ where
             }
         }
     }
+}
+
+/// Registers, constants and the total of a user's step.
+fn open_user<M: VectorMachine>(
+    asm: &mut Asm<'_, M>,
+    scalar: &Scalar<'_, M>,
+    user: &Checked,
+) -> Result<UserVectors<M::Vector>, Error>
+where
+    for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut vectors =
+        UserVectors { registers: [None; REGISTERS], constants: [None; user::MOST_CONSTANTS], total: None };
+    for register in &user.registers {
+        vectors.registers[usize::from(register.0)] = Some(asm.getvector()?);
+    }
+    let mut splat = |value: u64| -> Result<M::Vector, Error> {
+        let vector = asm.getvector()?;
+        asm.setul(scalar.a, value);
+        match user.element.bytes {
+            1 => asm.vdupuc(vector, scalar.a),
+            2 => asm.vdupus(vector, scalar.a),
+            4 => asm.vdupu(vector, scalar.a),
+            _ => asm.vdupul(vector, scalar.a),
+        }
+        Ok(vector)
+    };
+    for (place, value) in vectors.constants.iter_mut().zip(&user.constants) {
+        *place = Some((*value, splat(*value)?));
+    }
+    if let Some(total) = user.total {
+        vectors.total = Some(splat(total.of_nothing(user.element.bytes))?);
+    }
+    Ok(vectors)
 }
 
 fn zero<M: VectorMachine>(asm: &mut Asm<'_, M>) -> Result<M::Vector, Error>

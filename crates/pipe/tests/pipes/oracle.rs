@@ -1,6 +1,6 @@
 //! Generated pipes against the reference, byte for byte, between guard pages.
 
-use crate::support::{Bench, Place, Random, alphabet, composers};
+use crate::support::{Bench, Place, Random, alphabet, composers, mixed_steps};
 use quaject_pipe::{Composer, Pipe, Step, Store};
 use quaject_test_support::Effort;
 
@@ -110,6 +110,22 @@ fn every_length_and_alignment_ends_where_it_should() {
                 }
                 bench.check_in_place(name, &pipe, Store::ALL[length % 3], length, Place::Start(length % 64));
             }
+        }
+    }
+}
+
+#[test]
+fn users_steps_do_what_their_interpreter_does() {
+    let mut bench = Bench::new();
+    let composers = composers();
+    for round in 0..Effort::wanted().pick(1_000, 8_000, 3_000_000) {
+        let steps = mixed_steps(&mut bench.random);
+        let (name, composer) = &composers[round % composers.len()];
+        let pipe = pipe(composer, &steps);
+        for run in 0..2 {
+            let bytes = some_length(&mut bench.random);
+            let (from, to) = (some_place(&mut bench.random), some_place(&mut bench.random));
+            bench.check(name, &pipe, Store::ALL[(round + run) % 3], bytes, from, to);
         }
     }
 }

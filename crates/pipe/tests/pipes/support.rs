@@ -2,7 +2,8 @@
 
 use std::ptr::null_mut;
 
-use quaject_pipe::{Composer, Key, Options, Pipe, Report, Step, Store, reference};
+use quaject_pipe::ir::{Element, Instruction, Operand, Operation, Order, Program, Register, Total};
+use quaject_pipe::{Composer, Key, Options, Pipe, Report, Step, Store, UserStep, reference};
 use quaject_vcode::Features;
 
 /// Pages that can be read and written between two that cannot.
@@ -164,7 +165,7 @@ impl Bench {
         let target = self.target.at(to, if pipe.writes() { length } else { 0 });
         let options = Options { store: Some(store), streams: &streams, ..Options::default() };
         let found = pipe.run_with(source, target, options).expect("the lengths are right");
-        let case = || format!("{:?} {name} {store:?} {length} bytes {from:?} {to:?}", pipe.steps());
+        let case = || format!("{} {name} {store:?} {length} bytes {from:?} {to:?}", describe(pipe.steps()));
         same(&case, &report, &found);
         assert!(source == before, "{}: the source has changed", case());
         if pipe.writes() {
@@ -184,7 +185,7 @@ impl Bench {
         let before = data.to_vec();
         let options = Options { store: Some(store), streams: &streams, ..Options::default() };
         let found = pipe.run_in_place(data, options).expect("the lengths are right");
-        let case = || format!("{:?} {name} {store:?} {length} bytes in place at {place:?}", pipe.steps());
+        let case = || format!("{} {name} {store:?} {length} bytes in place at {place:?}", describe(pipe.steps()));
         same(&case, &report, &found);
         assert!(data == if pipe.writes() { expected } else { before }, "{}", case());
         data.fill(CANARY);
@@ -194,4 +195,78 @@ impl Bench {
 
 fn same(case: &dyn Fn() -> String, report: &Report, found: &Report) {
     assert!(report == found, "{}: {:x?} and not {:x?}", case(), found, report);
+}
+
+/// A step as a user may write it, valid: random instructions on random elements.
+pub fn random_step(random: &mut Random) -> UserStep {
+    let bytes = [1, 2, 4, 8][random.below(4)];
+    let order = if random.below(2) == 0 || bytes == 1 { Order::Little } else { Order::Big };
+    let mask = u64::MAX >> (64 - 8 * bytes);
+    let mut written = vec![Register(0)];
+    let mut has_total = false;
+    let mut instructions = Vec::new();
+    let constants = [random.next() & mask, random.next() & mask, 1];
+    for _ in 0..random.below(7) {
+        let source = written[random.below(written.len())];
+        let operand = match random.below(2) {
+            0 => Operand::Register(written[random.below(written.len())]),
+            _ => Operand::Constant(constants[random.below(3)]),
+        };
+        let d = Register(random.below(4) as u8);
+        let shift = Operand::Constant(random.below(8 * bytes) as u64);
+        let operations = [
+            Operation::Add,
+            Operation::Sub,
+            Operation::Mul,
+            Operation::And,
+            Operation::Or,
+            Operation::Xor,
+            Operation::Min,
+            Operation::Max,
+        ];
+        let totals = [Total::Add, Total::Xor, Total::And, Total::Or, Total::Min, Total::Max];
+        let instruction = match random.below(8) {
+            0 => Instruction::Set { d, value: operand },
+            1 => Instruction::Compute { operation: Operation::Shl, d, s: source, t: shift },
+            2 => Instruction::Compute { operation: Operation::Shr, d, s: source, t: shift },
+            3 if !has_total => {
+                has_total = true;
+                Instruction::Total { total: totals[random.below(6)], s: source }
+            }
+            _ => Instruction::Compute { operation: operations[random.below(8)], d, s: source, t: operand },
+        };
+        if let Instruction::Set { d, .. } | Instruction::Compute { d, .. } = instruction
+            && !written.contains(&d)
+        {
+            written.push(d);
+        }
+        instructions.push(instruction);
+    }
+    let program = Program { name: "random".into(), instructions };
+    UserStep::new(program.clone(), Element { bytes, order }).unwrap_or_else(|flaw| panic!("{program:?}: {flaw}"))
+}
+
+/// Built-in and random steps.
+pub fn mixed_steps(random: &mut Random) -> Vec<Step> {
+    let steps = alphabet();
+    let count = 1 + random.below(4);
+    let mut list: Vec<Step> = (0..count)
+        .map(|_| match random.below(2) {
+            0 => Step::User(random_step(random)),
+            _ => steps[random.below(steps.len())].clone(),
+        })
+        .collect();
+    if random.below(2) == 0 {
+        list.push(Step::Copy);
+    }
+    list
+}
+
+/// What a user's step is made of, for messages.
+pub fn describe(steps: &[Step]) -> String {
+    let texts = steps.iter().map(|step| match step {
+        Step::User(step) => format!("{:?} of {:?}", step.program(), step.element()),
+        other => other.to_string(),
+    });
+    texts.collect::<Vec<_>>().join(" | ")
 }

@@ -1,0 +1,279 @@
+//! Users' steps as code: in integer registers element by element, in vectors all at once.
+//!
+//! In integer registers the step's own registers lie in the frame: this is the path of machines without vectors and of
+//! last bytes, and it has no register to spare.
+
+use quaject_vcode::{Asm, Core, Extension, Machine, VectorMachine, Vectors};
+
+use super::scalar::{Home, Scalar};
+use crate::frame;
+use crate::ir::{Checked, Element, Instruction, Operand, Operation, Order, REGISTERS, Register, mask};
+
+impl<M: Machine> Scalar<'_, M>
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Does a step to every element of a register that holds `bytes` bytes, a multiple of the element's.
+    pub(super) fn user(&self, asm: &mut Asm<'_, M>, user: &Checked, total: Option<usize>, x: M::Reg, bytes: usize) {
+        let size = user.element.bytes;
+        for index in 0..bytes / size {
+            let first = if M::LITTLE_ENDIAN { index * size } else { bytes - (index + 1) * size };
+            let shift = 8 * first as u64;
+            // The element, alone, as a number.
+            asm.movul(self.a, x);
+            if shift > 0 {
+                asm.rshuli(self.a, self.a, shift);
+            }
+            self.cut(asm, self.a, size);
+            self.order(asm, user.element, self.a);
+            asm.stuli(self.a, self.frame, Self::own(Register(0)));
+            for instruction in &user.program.instructions {
+                match *instruction {
+                    Instruction::Set { d, value } => {
+                        self.value(asm, value, self.a);
+                        asm.stuli(self.a, self.frame, Self::own(d));
+                    }
+                    Instruction::Compute { operation, d, s, t } => {
+                        asm.lduli(self.a, self.frame, Self::own(s));
+                        self.compute(asm, operation, t);
+                        self.cut(asm, self.a, size);
+                        asm.stuli(self.a, self.frame, Self::own(d));
+                    }
+                    Instruction::Total { total: how, s } => {
+                        if let Some(at) = total {
+                            asm.lduli(self.a, self.frame, Self::own(s));
+                            self.total(asm, how.operation(), at);
+                        }
+                    }
+                    // Steps have no others.
+                    _ => {}
+                }
+            }
+            if user.writes {
+                asm.lduli(self.a, self.frame, Self::own(Register(0)));
+                self.order(asm, user.element, self.a);
+                if size < Self::WORD {
+                    if shift > 0 {
+                        asm.lshuli(self.a, self.a, shift);
+                    }
+                    asm.anduli(x, x, !(mask(size) << shift) & Self::word_mask());
+                    asm.orul(x, x, self.a);
+                } else {
+                    asm.movul(x, self.a);
+                }
+            }
+        }
+    }
+
+    /// Counts what is in `a` towards the total in an accumulator. In a register the total may have more bits than it
+    /// should; they are cut off in the end, but comparisons must not see them.
+    pub(super) fn total(&self, asm: &mut Asm<'_, M>, operation: Operation, at: usize) {
+        let slot = self.slot(frame::ACCUMULATORS + at);
+        let register = match self.accumulators[at] {
+            Some(Home::Register(register)) => register,
+            Some(Home::Frame) | None => {
+                asm.lduli(self.b, self.frame, slot);
+                self.b
+            }
+        };
+        self.operate(asm, operation, register, register, self.a);
+        if let Some(Home::Frame) | None = self.accumulators[at] {
+            asm.stuli(register, self.frame, slot);
+        }
+    }
+
+    /// Where a register of the step is.
+    fn own(register: Register) -> i32 {
+        (frame::SPILL + 8 * (usize::from(register.0) % REGISTERS)) as i32
+    }
+
+    /// Cuts a number to so many bytes.
+    fn cut(&self, asm: &mut Asm<'_, M>, register: M::Reg, bytes: usize) {
+        if bytes < Self::WORD {
+            let bits = 8 * (Self::WORD - bytes) as u64;
+            asm.lshuli(register, register, bits);
+            asm.rshuli(register, register, bits);
+        }
+    }
+
+    /// Between the machine's order of bytes and the element's.
+    fn order(&self, asm: &mut Asm<'_, M>, element: Element, x: M::Reg) {
+        let native = if M::LITTLE_ENDIAN { Order::Little } else { Order::Big };
+        if element.order == native {
+            return;
+        }
+        match element.bytes {
+            8 => asm.bswapul(x, x),
+            4 => {
+                asm.cvul2u(x, x);
+                asm.bswapu(x, x);
+                asm.cvu2ul(x, x);
+            }
+            2 => asm.bswapus(x, x),
+            _ => {}
+        }
+    }
+
+    fn value(&self, asm: &mut Asm<'_, M>, operand: Operand, d: M::Reg) {
+        match operand {
+            Operand::Register(register) => asm.lduli(d, self.frame, Self::own(register)),
+            Operand::Constant(value) => asm.setul(d, value),
+        }
+    }
+
+    /// `a` becomes what an operation makes of it and an operand.
+    fn compute(&self, asm: &mut Asm<'_, M>, operation: Operation, t: Operand) {
+        match (operation, t) {
+            (Operation::Shl, Operand::Constant(count)) => asm.lshuli(self.a, self.a, count),
+            (Operation::Shr, Operand::Constant(count)) => asm.rshuli(self.a, self.a, count),
+            (_, t) => {
+                self.value(asm, t, self.b);
+                self.operate(asm, operation, self.a, self.a, self.b);
+            }
+        }
+    }
+
+    fn operate(&self, asm: &mut Asm<'_, M>, operation: Operation, d: M::Reg, s: M::Reg, t: M::Reg) {
+        match operation {
+            Operation::Add => asm.addul(d, s, t),
+            Operation::Sub => asm.subul(d, s, t),
+            Operation::Mul => asm.mulul(d, s, t),
+            Operation::And => asm.andul(d, s, t),
+            Operation::Or => asm.orul(d, s, t),
+            Operation::Xor => asm.xorul(d, s, t),
+            Operation::Min => asm.minul(d, s, t),
+            Operation::Max => asm.maxul(d, s, t),
+            // Shifts are by constants, see `compute`.
+            Operation::Shl | Operation::Shr => {}
+        }
+    }
+}
+
+/// Whether vectors have all that a step needs.
+pub(super) fn has_vectors(user: &Checked) -> bool {
+    let bytes = user.element.bytes;
+    let has = |operation| match operation {
+        Operation::Add | Operation::Sub | Operation::And | Operation::Or | Operation::Xor => true,
+        Operation::Mul => matches!(bytes, 2 | 4),
+        Operation::Min | Operation::Max => bytes < 8,
+        Operation::Shl | Operation::Shr => bytes > 1,
+    };
+    user.total.is_none_or(|total| has(total.operation()))
+        && user.program.instructions.iter().all(|instruction| match instruction {
+            Instruction::Compute { operation, .. } => has(*operation),
+            _ => true,
+        })
+}
+
+/// The vectors of a step: its registers but `r0`, its constants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UserVectors<V> {
+    pub(super) registers: [Option<V>; REGISTERS],
+    /// Each with its value.
+    pub(super) constants: [Option<(u64, V)>; MOST_CONSTANTS],
+    pub(super) total: Option<V>,
+}
+
+/// The most constants of a step that have vectors.
+pub(super) const MOST_CONSTANTS: usize = 6;
+
+impl<V: Copy> UserVectors<V> {
+    fn get(&self, operand: Operand, x: V) -> V {
+        let found = match operand {
+            Operand::Register(Register(0)) => Some(x),
+            Operand::Register(register) => self.registers[usize::from(register.0) % REGISTERS],
+            Operand::Constant(value) => {
+                self.constants.iter().flatten().find(|(own, _)| *own == value).map(|(_, vector)| *vector)
+            }
+        };
+        found.expect("there is a vector for every register and constant of the step")
+    }
+}
+
+/// Does a step to every element of `x`.
+pub(super) fn write<M: VectorMachine>(
+    asm: &mut Asm<'_, M>,
+    user: &Checked,
+    vectors: &UserVectors<M::Vector>,
+    x: M::Vector,
+) where
+    for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
+{
+    let bytes = user.element.bytes;
+    reorder(asm, user.element, x);
+    for instruction in &user.program.instructions {
+        match *instruction {
+            Instruction::Set { d, value } => {
+                let (d, value) = (vectors.get(Operand::Register(d), x), vectors.get(value, x));
+                asm.vmov(d, value);
+            }
+            Instruction::Compute { operation, d, s, t } => {
+                let (d, s) = (vectors.get(Operand::Register(d), x), vectors.get(Operand::Register(s), x));
+                match (operation, t, bytes) {
+                    (Operation::Shl, Operand::Constant(count), 2) => asm.vlshusi(d, s, count as u32),
+                    (Operation::Shl, Operand::Constant(count), 4) => asm.vlshui(d, s, count as u32),
+                    (Operation::Shl, Operand::Constant(count), _) => asm.vlshuli(d, s, count as u32),
+                    (Operation::Shr, Operand::Constant(count), 2) => asm.vrshusi(d, s, count as u32),
+                    (Operation::Shr, Operand::Constant(count), 4) => asm.vrshui(d, s, count as u32),
+                    (Operation::Shr, Operand::Constant(count), _) => asm.vrshuli(d, s, count as u32),
+                    (operation, t, _) => operate(asm, operation, bytes, d, s, vectors.get(t, x)),
+                }
+            }
+            Instruction::Total { total, s } => {
+                let sum = vectors.total.expect("the step has a total");
+                operate(asm, total.operation(), bytes, sum, sum, vectors.get(Operand::Register(s), x));
+            }
+            // Steps have no others.
+            _ => {}
+        }
+    }
+    reorder(asm, user.element, x);
+}
+
+/// Machines with vectors are little-endian.
+fn reorder<M: VectorMachine>(asm: &mut Asm<'_, M>, element: Element, x: M::Vector)
+where
+    for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
+{
+    match (element.order, element.bytes) {
+        (Order::Big, 2) => asm.vbswapus(x, x),
+        (Order::Big, 4) => asm.vbswapu(x, x),
+        (Order::Big, 8) => asm.vbswapul(x, x),
+        (Order::Big | Order::Little, _) => {}
+    }
+}
+
+fn operate<M: VectorMachine>(
+    asm: &mut Asm<'_, M>,
+    operation: Operation,
+    bytes: usize,
+    d: M::Vector,
+    s: M::Vector,
+    t: M::Vector,
+) where
+    for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
+{
+    match (operation, bytes) {
+        (Operation::Add, 1) => asm.vadduc(d, s, t),
+        (Operation::Add, 2) => asm.vaddus(d, s, t),
+        (Operation::Add, 4) => asm.vaddu(d, s, t),
+        (Operation::Add, _) => asm.vaddul(d, s, t),
+        (Operation::Sub, 1) => asm.vsubuc(d, s, t),
+        (Operation::Sub, 2) => asm.vsubus(d, s, t),
+        (Operation::Sub, 4) => asm.vsubu(d, s, t),
+        (Operation::Sub, _) => asm.vsubul(d, s, t),
+        (Operation::Mul, 2) => asm.vmulus(d, s, t),
+        (Operation::Mul, _) => asm.vmulu(d, s, t),
+        (Operation::And, _) => asm.vand(d, s, t),
+        (Operation::Or, _) => asm.vor(d, s, t),
+        (Operation::Xor, _) => asm.vxor(d, s, t),
+        (Operation::Min, 1) => asm.vminuc(d, s, t),
+        (Operation::Min, 2) => asm.vminus(d, s, t),
+        (Operation::Min, _) => asm.vminu(d, s, t),
+        (Operation::Max, 1) => asm.vmaxuc(d, s, t),
+        (Operation::Max, 2) => asm.vmaxus(d, s, t),
+        (Operation::Max, _) => asm.vmaxu(d, s, t),
+        // Shifts are by constants, see `write`.
+        (Operation::Shl | Operation::Shr, _) => {}
+    }
+}

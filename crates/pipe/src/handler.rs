@@ -1,0 +1,167 @@
+//! Message handlers ("VCODE" 4.3, ASHs): small programs that run when a message arrives, lead its parts through pipes to
+//! their places, and may reply.
+//!
+//! The paper downloads handlers into a kernel and isolates them by sandboxing their code. We interpret a language that
+//! has no way to leave its message and buffers, and charge for every instruction and every byte: the work for each byte,
+//! which is where the time goes, is done by pipes, which are code.
+
+use crate::error::Error;
+use crate::ir::{Flaw, Instruction, Operand, Program, REGISTERS, verify_handler};
+use crate::pipe::{Options, Pipe};
+use crate::report::{Outcome, Report};
+
+/// Bytes that cost as much as an instruction, when they are delivered or put into a reply.
+const BYTES_PER_FUEL: u64 = 64;
+
+/// What the handler did with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was accepted. A reply, if it is not empty, is to be sent.
+    Accepted,
+    /// It was dropped.
+    Dropped,
+    /// The handler wanted something that is not in the message or does not fit a buffer, at this instruction.
+    Rejected {
+        /// Which instruction, from 0.
+        instruction: usize,
+    },
+    /// The handler had not ended when its fuel had been used up.
+    OutOfFuel,
+}
+
+/// A checked handler with the pipes it may use.
+#[derive(Debug)]
+pub struct Handler {
+    program: Program,
+    pipes: Vec<Pipe>,
+    buffers: usize,
+}
+
+impl Handler {
+    /// Checks a handler that is given `pipes` and so many buffers.
+    ///
+    /// # Errors
+    /// A [`Flaw`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept` or
+    /// `drop`, a pipe that wants a key stream.
+    pub fn new(program: Program, pipes: Vec<Pipe>, buffers: usize) -> Result<Handler, Flaw> {
+        verify_handler(&program, pipes.len(), buffers)?;
+        if let Some(pipe) = pipes.iter().position(|pipe| pipe.streams() > 0) {
+            let message = format!("pipe {pipe} wants a key stream, which a handler has not");
+            return Err(Flaw { instruction: None, message, help: "use a repeated key".into() });
+        }
+        Ok(Handler { program, pipes, buffers })
+    }
+
+    /// Runs on a message, with so much fuel. What it replies is appended to `reply`; `r0` begins as the length of the
+    /// message. Unless the verdict is [`Verdict::Accepted`], the reply is as it was; what has been delivered before
+    /// stays where it is.
+    ///
+    /// # Errors
+    /// [`Error::Buffers`] if there are not as many buffers as the handler was checked for; [`Error::Code`] if there is
+    /// no room for a pipe's code.
+    pub fn run(
+        &self,
+        message: &[u8],
+        buffers: &mut [&mut [u8]],
+        reply: &mut Vec<u8>,
+        fuel: u64,
+    ) -> Result<Verdict, Error> {
+        if buffers.len() != self.buffers {
+            return Err(Error::Buffers { wanted: self.buffers, given: buffers.len() });
+        }
+        let before = reply.len();
+        let verdict = self.interpret(message, buffers, reply, fuel);
+        if !matches!(verdict, Ok(Verdict::Accepted)) {
+            reply.truncate(before);
+        }
+        verdict
+    }
+
+    fn interpret(
+        &self,
+        message: &[u8],
+        buffers: &mut [&mut [u8]],
+        reply: &mut Vec<u8>,
+        mut fuel: u64,
+    ) -> Result<Verdict, Error> {
+        let mut registers = [0_u64; REGISTERS];
+        registers[0] = message.len() as u64;
+        let mut last: Option<Report> = None;
+        let mut at = 0;
+        // The verifier has seen that no program goes on after its last instruction.
+        while let Some(instruction) = self.program.instructions.get(at) {
+            let value = |operand: Operand| match operand {
+                Operand::Register(register) => registers[usize::from(register.0) % REGISTERS],
+                Operand::Constant(value) => value,
+            };
+            let rejected = Ok(Verdict::Rejected { instruction: at });
+            let moved = match instruction {
+                Instruction::Deliver { length, .. } | Instruction::Reply { length, .. } => {
+                    value(*length) / BYTES_PER_FUEL
+                }
+                _ => 0,
+            };
+            match moved.checked_add(1).and_then(|cost| fuel.checked_sub(cost)) {
+                Some(left) => fuel = left,
+                None => return Ok(Verdict::OutOfFuel),
+            }
+            at += 1;
+            match *instruction {
+                Instruction::Set { d, value: from } => registers[usize::from(d.0)] = value(from),
+                Instruction::Compute { operation, d, s, t } => {
+                    registers[usize::from(d.0)] = operation.apply(value(Operand::Register(s)), value(t));
+                }
+                Instruction::Load { element, d, at } => {
+                    let Some(bytes) = part(message, value(at), element.bytes as u64) else { return rejected };
+                    registers[usize::from(d.0)] = element.read(bytes);
+                }
+                Instruction::If { condition, s, t, to } => {
+                    if condition.holds(value(Operand::Register(s)), value(t)) {
+                        at = to;
+                    }
+                }
+                Instruction::Goto { to } => at = to,
+                Instruction::Deliver { pipe, at, length, buffer, offset } => {
+                    let (Some(pipe), Some(buffer)) = (self.pipes.get(pipe), buffers.get_mut(buffer)) else {
+                        return rejected;
+                    };
+                    let length = value(length);
+                    let Some(source) = part(message, value(at), length) else { return rejected };
+                    let wanted = if pipe.writes() { length } else { 0 };
+                    let Some(range) = range(buffer.len(), value(offset), wanted) else { return rejected };
+                    last = Some(pipe.run_with(source, &mut buffer[range], Options::default())?);
+                }
+                Instruction::Found { d, step } => {
+                    let outcome = last.as_ref().and_then(|report| report.outcomes().nth(step));
+                    registers[usize::from(d.0)] = match outcome {
+                        Some(Outcome::Checksum(sum)) => sum.into(),
+                        Some(Outcome::Crc32c(crc)) => crc.into(),
+                        Some(Outcome::Count(number) | Outcome::Total(number)) => number,
+                        Some(Outcome::Nothing) | None => 0,
+                    };
+                }
+                Instruction::Reply { at, length } => {
+                    let Some(bytes) = part(message, value(at), value(length)) else { return rejected };
+                    reply.extend(bytes);
+                }
+                Instruction::Send { element, value: from } => {
+                    reply.extend(&element.write(value(from))[..element.bytes]);
+                }
+                Instruction::Accept => return Ok(Verdict::Accepted),
+                Instruction::Drop => return Ok(Verdict::Dropped),
+                Instruction::Total { .. } => unreachable!("`verify_handler` lets no total through"),
+            }
+        }
+        Ok(Verdict::Dropped)
+    }
+}
+
+/// So many bytes at an offset, where there are as many.
+fn range(bytes: usize, offset: u64, length: u64) -> Option<std::ops::Range<usize>> {
+    let end = offset.checked_add(length).filter(|end| *end <= bytes as u64)?;
+    Some(offset as usize..end as usize)
+}
+
+fn part(message: &[u8], offset: u64, length: u64) -> Option<&[u8]> {
+    range(message.len(), offset, length).map(|range| &message[range])
+}

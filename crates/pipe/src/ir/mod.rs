@@ -1,0 +1,389 @@
+//! The small language of user steps and message handlers: instructions on eight registers, checked before they run. Knows
+//! no machine; [`crate::compose`] writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
+
+pub(crate) mod text;
+mod verify;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use verify::Flaw;
+pub(crate) use verify::handler as verify_handler;
+
+/// Registers, `r0` to `r7`.
+pub const REGISTERS: usize = 8;
+
+/// The most instructions of a step.
+pub const MOST_STEP_INSTRUCTIONS: usize = 32;
+
+/// The most instructions of a handler.
+pub const MOST_HANDLER_INSTRUCTIONS: usize = 4096;
+
+/// A register, below [`REGISTERS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Register(pub u8);
+
+/// A register or a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operand {
+    /// What a register holds.
+    Register(Register),
+    /// A number.
+    Constant(u64),
+}
+
+/// An operation on two numbers without signs; results wrap at the width of the registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Addition.
+    Add,
+    /// Subtraction.
+    Sub,
+    /// Multiplication, low half.
+    Mul,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+    /// Shift to the left by a constant below the width.
+    Shl,
+    /// Shift to the right by a constant below the width.
+    Shr,
+}
+
+/// How values of all elements become one; the order of elements does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Total {
+    /// Their sum, which wraps.
+    Add,
+    /// Their exclusive or.
+    Xor,
+    /// Their bitwise and.
+    And,
+    /// Their bitwise or.
+    Or,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// A comparison of numbers without signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+/// A number in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element {
+    /// 1, 2, 4 or 8.
+    pub bytes: usize,
+    /// The order of its bytes.
+    pub order: Order,
+}
+
+/// An order of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The lowest first.
+    Little,
+    /// The highest first, as in network headers.
+    Big,
+}
+
+/// One instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instruction {
+    /// `d` becomes a number.
+    Set {
+        /// What is written.
+        d: Register,
+        /// The number.
+        value: Operand,
+    },
+    /// `d` becomes what an operation makes of `s` and `t`.
+    Compute {
+        /// The operation.
+        operation: Operation,
+        /// What is written.
+        d: Register,
+        /// The first.
+        s: Register,
+        /// The second.
+        t: Operand,
+    },
+    /// Steps: `s` counts towards the total.
+    Total {
+        /// How.
+        total: Total,
+        /// What counts.
+        s: Register,
+    },
+    /// Handlers: `d` becomes what is in the message at a place. A place that is not in the message rejects it.
+    Load {
+        /// How it is written.
+        element: Element,
+        /// What is written.
+        d: Register,
+        /// Bytes from the start of the message.
+        at: Operand,
+    },
+    /// Handlers: goes on at instruction `to` if the comparison holds.
+    If {
+        /// The comparison.
+        condition: Condition,
+        /// The first.
+        s: Register,
+        /// The second.
+        t: Operand,
+        /// An instruction, by number.
+        to: usize,
+    },
+    /// Handlers: goes on at instruction `to`.
+    Goto {
+        /// An instruction, by number.
+        to: usize,
+    },
+    /// Handlers: leads a part of the message through a pipe to its place. A part that is not in the message, or a place
+    /// that is not in the buffer, rejects the message.
+    Deliver {
+        /// Which pipe.
+        pipe: usize,
+        /// Where the part starts in the message.
+        at: Operand,
+        /// Its bytes.
+        length: Operand,
+        /// Which buffer.
+        buffer: usize,
+        /// Where in the buffer.
+        offset: Operand,
+    },
+    /// Handlers: `d` becomes what a step of the last pipe found out: sum, CRC, count or total; otherwise 0.
+    Found {
+        /// What is written.
+        d: Register,
+        /// Which step, from 0.
+        step: usize,
+    },
+    /// Handlers: appends a part of the message to the reply.
+    Reply {
+        /// Where the part starts in the message.
+        at: Operand,
+        /// Its bytes.
+        length: Operand,
+    },
+    /// Handlers: appends a number to the reply.
+    Send {
+        /// How it is written.
+        element: Element,
+        /// The number.
+        value: Operand,
+    },
+    /// Handlers: ends; the reply is sent, if there is one.
+    Accept,
+    /// Handlers: ends; nothing is sent.
+    Drop,
+}
+
+/// Instructions and what they are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The name.
+    pub name: String,
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+}
+
+/// A checked step of a user's: what it does to each element of the data. The element is in `r0`, and what `r0` holds in
+/// the end replaces it; all other registers begin as zero. Bytes of a last element that is not complete stay as they
+/// are, and do not count.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserStep {
+    pub(crate) inner: Arc<Checked>,
+}
+
+/// What a user's step is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    pub(crate) program: Program,
+    pub(crate) element: Element,
+    pub(crate) writes: bool,
+    pub(crate) total: Option<Total>,
+    /// Registers besides `r0`.
+    pub(crate) registers: Vec<Register>,
+    /// Constants that are operands, each once.
+    pub(crate) constants: Vec<u64>,
+}
+
+impl UserStep {
+    /// Checks a step.
+    ///
+    /// # Errors
+    /// A [`Flaw`]: an instruction that is not for steps, a register that is read before it is written, a shift by more
+    /// than the width, a constant wider than the element, a second total, more than [`MOST_STEP_INSTRUCTIONS`].
+    pub fn new(program: Program, element: Element) -> Result<UserStep, Flaw> {
+        verify::step(program, element).map(|checked| UserStep { inner: Arc::new(checked) })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.inner.program.name
+    }
+
+    /// The instructions.
+    pub fn program(&self) -> &Program {
+        &self.inner.program
+    }
+
+    /// What it works on.
+    pub fn element(&self) -> Element {
+        self.inner.element
+    }
+
+    /// Whether elements change.
+    pub fn writes(&self) -> bool {
+        self.inner.writes
+    }
+}
+
+impl fmt::Debug for UserStep {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.name())
+    }
+}
+
+/// All bits of a number of so many bytes.
+pub(crate) fn mask(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}
+
+impl Operation {
+    /// The result, not yet cut to a width.
+    pub(crate) fn apply(self, s: u64, t: u64) -> u64 {
+        match self {
+            Operation::Add => s.wrapping_add(t),
+            Operation::Sub => s.wrapping_sub(t),
+            Operation::Mul => s.wrapping_mul(t),
+            Operation::And => s & t,
+            Operation::Or => s | t,
+            Operation::Xor => s ^ t,
+            Operation::Min => s.min(t),
+            Operation::Max => s.max(t),
+            Operation::Shl => s << t,
+            Operation::Shr => s >> t,
+        }
+    }
+}
+
+impl Total {
+    /// The total of nothing, for elements of so many bytes.
+    pub(crate) fn of_nothing(self, bytes: usize) -> u64 {
+        match self {
+            Total::Add | Total::Xor | Total::Or | Total::Max => 0,
+            Total::And | Total::Min => mask(bytes),
+        }
+    }
+
+    /// The operation on two totals.
+    pub(crate) fn operation(self) -> Operation {
+        match self {
+            Total::Add => Operation::Add,
+            Total::Xor => Operation::Xor,
+            Total::And => Operation::And,
+            Total::Or => Operation::Or,
+            Total::Min => Operation::Min,
+            Total::Max => Operation::Max,
+        }
+    }
+}
+
+impl Condition {
+    pub(crate) fn holds(self, s: u64, t: u64) -> bool {
+        match self {
+            Condition::Eq => s == t,
+            Condition::Ne => s != t,
+            Condition::Lt => s < t,
+            Condition::Le => s <= t,
+            Condition::Gt => s > t,
+            Condition::Ge => s >= t,
+        }
+    }
+}
+
+impl Element {
+    /// Reads the first bytes of `bytes`, which has them.
+    pub(crate) fn read(self, bytes: &[u8]) -> u64 {
+        let own = bytes[..self.bytes].iter();
+        let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+        match self.order {
+            Order::Little => own.rev().fold(0, add),
+            Order::Big => own.fold(0, add),
+        }
+    }
+
+    /// The bytes of a number: the first `self.bytes` of what is returned.
+    pub(crate) fn write(self, value: u64) -> [u8; 8] {
+        match self.order {
+            Order::Little => value.to_le_bytes(),
+            Order::Big => (value << (64 - 8 * self.bytes)).to_be_bytes(),
+        }
+    }
+}
+
+impl UserStep {
+    /// Does the step to data and returns the total.
+    pub(crate) fn apply(&self, data: &mut [u8]) -> u64 {
+        let Checked { program, element, total, .. } = &*self.inner;
+        let mask = mask(element.bytes);
+        let mut sum = total.map_or(0, |total| total.of_nothing(element.bytes));
+        for bytes in data.chunks_exact_mut(element.bytes) {
+            let mut registers = [0; REGISTERS];
+            registers[0] = element.read(bytes);
+            for instruction in &program.instructions {
+                let value = |operand: Operand| match operand {
+                    Operand::Register(register) => registers[usize::from(register.0)],
+                    Operand::Constant(value) => value,
+                };
+                match *instruction {
+                    Instruction::Set { d, value: from } => registers[usize::from(d.0)] = value(from),
+                    Instruction::Compute { operation, d, s, t } => {
+                        let result = operation.apply(value(Operand::Register(s)), value(t));
+                        registers[usize::from(d.0)] = result & mask;
+                    }
+                    Instruction::Total { total, s } => {
+                        sum = total.operation().apply(sum, registers[usize::from(s.0)]) & mask;
+                    }
+                    Instruction::Load { .. }
+                    | Instruction::If { .. }
+                    | Instruction::Goto { .. }
+                    | Instruction::Deliver { .. }
+                    | Instruction::Found { .. }
+                    | Instruction::Reply { .. }
+                    | Instruction::Send { .. }
+                    | Instruction::Accept
+                    | Instruction::Drop => unreachable!("`verify::step` lets no such instruction through"),
+                }
+            }
+            bytes.copy_from_slice(&element.write(registers[0])[..element.bytes]);
+        }
+        sum
+    }
+}

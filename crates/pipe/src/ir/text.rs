@@ -1,0 +1,427 @@
+//! The text form of steps and handlers. Reads on after a mistake, so that all are told at once.
+//!
+//! ```text
+//! step bump u32be              # adds 1 to every word, and keeps the largest
+//!   add r0, r0, 1
+//!   total max r0
+//! end
+//!
+//! handler echo                 # r0 is the length of the message
+//!   if lt r0, 8, short
+//!   reply 0, r0
+//!   accept
+//! short:
+//!   drop
+//! end
+//! ```
+
+use super::{Condition, Element, Instruction, Operand, Operation, Order, Program, Register, Total, UserStep};
+use crate::error::TextError;
+
+/// What a text holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Definitions {
+    /// Steps, checked.
+    pub steps: Vec<UserStep>,
+    /// Handlers, to be checked together with what they are given.
+    pub handlers: Vec<Program>,
+}
+
+impl Definitions {
+    /// Reads definitions, and says what is wrong with those that are left out.
+    pub fn read(text: &str) -> (Definitions, Vec<TextError>) {
+        let mut reader = Reader { found: Definitions::default(), mistakes: Vec::new(), open: None, line: 0, last: "" };
+        for (number, line) in text.lines().enumerate() {
+            reader.line = number + 1;
+            reader.last = line;
+            let code = line.split('#').next().unwrap_or_default();
+            if !code.trim().is_empty()
+                && let Err(mistake) = reader.read_line(code)
+            {
+                reader.mistakes.push(mistake);
+            }
+        }
+        if let Some(open) = reader.open.take() {
+            reader.line = open.line;
+            let mistake = reader.at(open.header, "this definition has no `end`", "write `end` below its last line");
+            reader.mistakes.push(mistake);
+        }
+        reader.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+        (reader.found, reader.mistakes)
+    }
+}
+
+/// A definition that is being read.
+struct Open<'t> {
+    header: &'t str,
+    line: usize,
+    name: String,
+    /// `None` for a handler.
+    element: Option<Element>,
+    instructions: Vec<Instruction>,
+    /// The line of each instruction, and its text.
+    places: Vec<(usize, &'t str)>,
+    labels: Vec<(&'t str, usize)>,
+    /// Jumps whose labels may come later: the instruction, the label.
+    jumps: Vec<(usize, &'t str)>,
+    mistakes: usize,
+}
+
+struct Reader<'t> {
+    found: Definitions,
+    mistakes: Vec<TextError>,
+    open: Option<Open<'t>>,
+    line: usize,
+    /// The whole line, to count columns in.
+    last: &'t str,
+}
+
+const OPERATIONS: [(&str, Operation); 10] = [
+    ("add", Operation::Add),
+    ("sub", Operation::Sub),
+    ("mul", Operation::Mul),
+    ("and", Operation::And),
+    ("or", Operation::Or),
+    ("xor", Operation::Xor),
+    ("min", Operation::Min),
+    ("max", Operation::Max),
+    ("shl", Operation::Shl),
+    ("shr", Operation::Shr),
+];
+
+const TOTALS: [(&str, Total); 6] = [
+    ("add", Total::Add),
+    ("xor", Total::Xor),
+    ("and", Total::And),
+    ("or", Total::Or),
+    ("min", Total::Min),
+    ("max", Total::Max),
+];
+
+const CONDITIONS: [(&str, Condition); 6] = [
+    ("eq", Condition::Eq),
+    ("ne", Condition::Ne),
+    ("lt", Condition::Lt),
+    ("le", Condition::Le),
+    ("gt", Condition::Gt),
+    ("ge", Condition::Ge),
+];
+
+const ELEMENTS: &str = "u8, u16le, u16be, u32le, u32be, u64le or u64be";
+
+fn of_table<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+}
+
+impl<'t> Reader<'t> {
+    /// A mistake at a part of the line.
+    fn at(&self, part: &str, message: impl Into<String>, help: impl Into<String>) -> TextError {
+        // A part is a slice of the line, or of an earlier one; then the mistake is at its start.
+        let offset = (part.as_ptr() as usize).wrapping_sub(self.last.as_ptr() as usize);
+        let before = self.last.get(..offset).unwrap_or_default();
+        TextError {
+            line: self.line,
+            column: before.chars().count() + 1,
+            length: part.chars().count().max(1),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    fn read_line(&mut self, code: &'t str) -> Result<(), TextError> {
+        let code = code.trim();
+        let (word, rest) = code.split_once(char::is_whitespace).unwrap_or((code, &code[code.len()..]));
+        match (word, &self.open) {
+            ("step" | "handler", Some(open)) => {
+                let message = format!("`{}` has no `end`", open.name);
+                let mistake = self.at(word, message, "definitions do not lie in each other");
+                self.open = None;
+                self.mistakes.push(mistake);
+                self.begin(word, rest)
+            }
+            ("step" | "handler", None) => self.begin(word, rest),
+            ("end", Some(_)) => self.end(),
+            (_, None) => {
+                Err(self.at(word, "this is outside of a definition", "begin one: `step NAME u32be` or `handler NAME`"))
+            }
+            (_, Some(_)) => {
+                let outcome = self.instruction(code, word, rest);
+                if let (Err(_), Some(open)) = (&outcome, &mut self.open) {
+                    open.mistakes += 1;
+                }
+                outcome
+            }
+        }
+    }
+
+    fn begin(&mut self, word: &'t str, rest: &'t str) -> Result<(), TextError> {
+        let mut words = rest.split_whitespace();
+        let Some(name) = words.next() else {
+            return Err(self.at(word, format!("a {word} without a name"), format!("write `{word} NAME`")));
+        };
+        // A definition that begins wrongly is read all the same, so that its lines are not mistakes too.
+        let mut open = Open {
+            header: word,
+            line: self.line,
+            name: name.into(),
+            element: None,
+            instructions: Vec::new(),
+            places: Vec::new(),
+            labels: Vec::new(),
+            jumps: Vec::new(),
+            mistakes: 0,
+        };
+        let mut outcome = Ok(());
+        if !is_name(name) {
+            outcome =
+                Err(self.at(name, format!("`{name}` is no name"), "a name is a letter, then letters, digits and _"));
+        } else if word == "step" {
+            let element = words.next();
+            open.element = element.and_then(read_element);
+            if open.element.is_none() {
+                let message =
+                    element.map_or("a step without an element".into(), |element| format!("no element `{element}`"));
+                outcome = Err(self.at(element.unwrap_or(name), message, format!("an element is {ELEMENTS}")));
+                open.element = Some(Element { bytes: 8, order: Order::Big });
+            }
+        }
+        if let (Ok(()), Some(more)) = (&outcome, words.next()) {
+            outcome =
+                Err(self.at(more, format!("`{more}` says nothing here"), "instructions go on lines of their own"));
+        }
+        open.mistakes = usize::from(outcome.is_err());
+        self.open = Some(open);
+        outcome
+    }
+
+    fn end(&mut self) -> Result<(), TextError> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        for (instruction, label) in std::mem::take(&mut open.jumps) {
+            match open.labels.iter().find(|(name, _)| *name == label) {
+                Some((_, to)) => match &mut open.instructions[instruction] {
+                    Instruction::If { to: place, .. } | Instruction::Goto { to: place } => *place = *to,
+                    _ => {}
+                },
+                None => {
+                    let (line, text) = open.places[instruction];
+                    let mistake = TextError {
+                        line,
+                        column: 1 + text.find(label).map_or(0, |at| text[..at].chars().count()),
+                        length: label.chars().count(),
+                        message: format!("no label `{label}`"),
+                        help: format!("write `{label}:` before the instruction to go to"),
+                    };
+                    self.mistakes.push(mistake);
+                    open.mistakes += 1;
+                }
+            }
+        }
+        if open.mistakes > 0 {
+            return Ok(());
+        }
+        let program = Program { name: open.name, instructions: open.instructions };
+        match open.element {
+            None => self.found.handlers.push(program),
+            Some(element) => match UserStep::new(program, element) {
+                Ok(step) => self.found.steps.push(step),
+                Err(flaw) => {
+                    let (line, text) = flaw.instruction.map_or((open.line, self.last), |number| open.places[number]);
+                    let column = 1 + text.chars().take_while(|letter| letter.is_whitespace()).count();
+                    let length = text.split('#').next().unwrap_or_default().trim().chars().count().max(1);
+                    return Err(TextError { line, column, length, message: flaw.message, help: flaw.help });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn instruction(&mut self, code: &'t str, word: &'t str, rest: &'t str) -> Result<(), TextError> {
+        if let Some(label) = code.strip_suffix(':') {
+            if !is_name(label) {
+                return Err(self.at(
+                    label,
+                    format!("`{label}` is no label"),
+                    "a label is a letter, then letters, digits and _",
+                ));
+            }
+            let Some(open) = &mut self.open else { return Ok(()) };
+            if open.labels.iter().any(|(name, _)| *name == label) {
+                return Err(self.at(label, format!("a second label `{label}`"), "give it another name"));
+            }
+            let to = open.instructions.len();
+            open.labels.push((label, to));
+            return Ok(());
+        }
+        let operands = Operands { reader: self, word, rest, list: split(rest) };
+        let (instruction, jump) = operands.read()?;
+        let (line, last) = (self.line, self.last);
+        if let Some(open) = &mut self.open {
+            if let Some(label) = jump {
+                open.jumps.push((open.instructions.len(), label));
+            }
+            open.places.push((line, last));
+            open.instructions.push(instruction);
+        }
+        Ok(())
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_alphabetic())
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+fn read_element(word: &str) -> Option<Element> {
+    let element = |bytes, order| Some(Element { bytes, order });
+    match word {
+        "u8" => element(1, Order::Little),
+        "u16le" => element(2, Order::Little),
+        "u16be" => element(2, Order::Big),
+        "u32le" => element(4, Order::Little),
+        "u32be" => element(4, Order::Big),
+        "u64le" => element(8, Order::Little),
+        "u64be" => element(8, Order::Big),
+        _ => None,
+    }
+}
+
+/// Words between commas and blanks: `lt r0, 8, short`.
+fn split(rest: &str) -> Vec<&str> {
+    rest.split([',', ' ', '\t']).filter(|word| !word.is_empty()).collect()
+}
+
+/// A number: decimal, or hexadecimal behind `0x`.
+pub(crate) fn read_number(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')),
+        None => word.parse().ok().filter(|_| !word.starts_with('+')),
+    }
+}
+
+/// What follows the name of an instruction.
+struct Operands<'r, 't> {
+    reader: &'r Reader<'t>,
+    word: &'t str,
+    rest: &'t str,
+    list: Vec<&'t str>,
+}
+
+impl<'t> Operands<'_, 't> {
+    fn read(self) -> Result<(Instruction, Option<&'t str>), TextError> {
+        let plain = |instruction| Ok((instruction, None));
+        if let Some(operation) = of_table(&OPERATIONS, self.word) {
+            self.count(3, "add r0, r1, 7")?;
+            return plain(Instruction::Compute {
+                operation,
+                d: self.register(0)?,
+                s: self.register(1)?,
+                t: self.operand(2)?,
+            });
+        }
+        match self.word {
+            "set" => {
+                self.count(2, "set r1, 7")?;
+                plain(Instruction::Set { d: self.register(0)?, value: self.operand(1)? })
+            }
+            "total" => {
+                self.count(2, "total add r0")?;
+                let Some(total) = of_table(&TOTALS, self.list[0]) else {
+                    return Err(self.wrong(0, "total", "add, xor, and, or, min or max"));
+                };
+                plain(Instruction::Total { total, s: self.register(1)? })
+            }
+            "load" => {
+                self.count(3, "load u16be r1, 12")?;
+                plain(Instruction::Load { element: self.element(0)?, d: self.register(1)?, at: self.operand(2)? })
+            }
+            "if" => {
+                self.count(4, "if lt r0, 8, label")?;
+                let Some(condition) = of_table(&CONDITIONS, self.list[0]) else {
+                    return Err(self.wrong(0, "comparison", "eq, ne, lt, le, gt or ge"));
+                };
+                let instruction = Instruction::If { condition, s: self.register(1)?, t: self.operand(2)?, to: 0 };
+                Ok((instruction, Some(self.list[3])))
+            }
+            "goto" => {
+                self.count(1, "goto label")?;
+                Ok((Instruction::Goto { to: 0 }, Some(self.list[0])))
+            }
+            "deliver" => {
+                self.count(5, "deliver 0, r1, r2, 0, 0")?;
+                plain(Instruction::Deliver {
+                    pipe: self.index(0)?,
+                    at: self.operand(1)?,
+                    length: self.operand(2)?,
+                    buffer: self.index(3)?,
+                    offset: self.operand(4)?,
+                })
+            }
+            "found" => {
+                self.count(2, "found r1, 0")?;
+                plain(Instruction::Found { d: self.register(0)?, step: self.index(1)? })
+            }
+            "reply" => {
+                self.count(2, "reply 0, r0")?;
+                plain(Instruction::Reply { at: self.operand(0)?, length: self.operand(1)? })
+            }
+            "send" => {
+                self.count(2, "send u16be r1")?;
+                plain(Instruction::Send { element: self.element(0)?, value: self.operand(1)? })
+            }
+            "accept" => {
+                self.count(0, "accept")?;
+                plain(Instruction::Accept)
+            }
+            "drop" => {
+                self.count(0, "drop")?;
+                plain(Instruction::Drop)
+            }
+            other => Err(self.reader.at(
+                other,
+                format!("no instruction `{other}`"),
+                "set add sub mul and or xor min max shl shr, total in steps; load if goto deliver found reply send accept \
+                 drop in handlers",
+            )),
+        }
+    }
+
+    fn count(&self, wanted: usize, example: &str) -> Result<(), TextError> {
+        if self.list.len() == wanted {
+            return Ok(());
+        }
+        let part = if self.list.is_empty() { self.word } else { self.rest.trim() };
+        let message = format!("{} operands; `{}` has {wanted}", self.list.len(), self.word);
+        Err(self.reader.at(part, message, format!("for example `{example}`")))
+    }
+
+    fn wrong(&self, index: usize, what: &str, help: &str) -> TextError {
+        let part = self.list[index];
+        self.reader.at(part, format!("`{part}` is no {what}"), format!("a {what} is {help}"))
+    }
+
+    fn register(&self, index: usize) -> Result<Register, TextError> {
+        register(self.list[index]).ok_or_else(|| self.wrong(index, "register", "r0 to r7"))
+    }
+
+    fn operand(&self, index: usize) -> Result<Operand, TextError> {
+        let word = self.list[index];
+        let constant = || read_number(word).map(Operand::Constant);
+        register(word).map(Operand::Register).or_else(constant).ok_or_else(|| {
+            self.wrong(index, "register or number", "r0 to r7, decimal, or hexadecimal behind 0x, below 2 to the 64")
+        })
+    }
+
+    fn index(&self, index: usize) -> Result<usize, TextError> {
+        let number = read_number(self.list[index]).and_then(|number| usize::try_from(number).ok());
+        number.ok_or_else(|| self.wrong(index, "number", "counted from 0"))
+    }
+
+    fn element(&self, index: usize) -> Result<Element, TextError> {
+        read_element(self.list[index]).ok_or_else(|| self.wrong(index, "element", ELEMENTS))
+    }
+}
+
+fn register(word: &str) -> Option<Register> {
+    let digits = word.strip_prefix('r').filter(|digits| digits.len() == 1)?;
+    digits.parse().ok().filter(|number| usize::from(*number) < super::REGISTERS).map(Register)
+}

@@ -1,0 +1,226 @@
+//! Checks programs before anything runs: what passes here touches no memory but its own, and steps always end. Knows
+//! neither text nor code.
+
+use std::fmt;
+
+use super::{
+    Checked, Element, Instruction, MOST_HANDLER_INSTRUCTIONS, MOST_STEP_INSTRUCTIONS, Operand, Operation, Program,
+    REGISTERS, Register, mask,
+};
+
+/// Why a program was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// Which instruction, from 0; `None` if it is the program as a whole.
+    pub instruction: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub help: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.instruction {
+            Some(number) => write!(out, "instruction {number}: {}", self.message),
+            None => write!(out, "{}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for Flaw {}
+
+/// What is known at an instruction.
+struct Checker {
+    at: usize,
+    /// Bytes of the numbers that registers hold.
+    bytes: usize,
+    written: [bool; REGISTERS],
+}
+
+impl Checker {
+    fn flaw<T>(&self, message: impl Into<String>, help: impl Into<String>) -> Result<T, Flaw> {
+        Err(Flaw { instruction: Some(self.at), message: message.into(), help: help.into() })
+    }
+
+    fn exists(&self, register: Register) -> Result<usize, Flaw> {
+        let number = usize::from(register.0);
+        if number < REGISTERS {
+            return Ok(number);
+        }
+        self.flaw(format!("there is no register r{number}"), format!("the last is r{}", REGISTERS - 1))
+    }
+
+    fn reads(&self, register: Register) -> Result<(), Flaw> {
+        if self.written[self.exists(register)?] {
+            return Ok(());
+        }
+        self.flaw(
+            format!("r{} is read and was never written", register.0),
+            format!("begin with `set r{}, 0`", register.0),
+        )
+    }
+
+    fn reads_operand(&self, operand: Operand) -> Result<(), Flaw> {
+        match operand {
+            Operand::Register(register) => self.reads(register),
+            Operand::Constant(value) if value > mask(self.bytes) => self.flaw(
+                format!("{value} does not fit an element of {} bits", 8 * self.bytes),
+                "use wider elements, or a smaller number",
+            ),
+            Operand::Constant(_) => Ok(()),
+        }
+    }
+
+    fn writes(&mut self, register: Register) -> Result<(), Flaw> {
+        let number = self.exists(register)?;
+        self.written[number] = true;
+        Ok(())
+    }
+
+    /// What steps and handlers have in common.
+    fn computes(&mut self, operation: Operation, d: Register, s: Register, t: Operand) -> Result<(), Flaw> {
+        self.reads(s)?;
+        self.reads_operand(t)?;
+        if matches!(operation, Operation::Shl | Operation::Shr) {
+            let width = 8 * self.bytes as u64;
+            match t {
+                Operand::Constant(count) if count < width => {}
+                Operand::Constant(count) => {
+                    return self
+                        .flaw(format!("a shift by {count} of {width} bits"), format!("shift by 0 to {}", width - 1));
+                }
+                Operand::Register(_) => {
+                    return self.flaw("a shift by a register", "shift by a constant");
+                }
+            }
+        }
+        self.writes(d)
+    }
+}
+
+/// Checks a step and gathers what code for it needs to know.
+pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> {
+    let mut checker = Checker { at: 0, bytes: element.bytes, written: [false; REGISTERS] };
+    checker.written[0] = true;
+    if !matches!(element.bytes, 1 | 2 | 4 | 8) {
+        let message = format!("elements of {} bytes", element.bytes);
+        return Err(Flaw { instruction: None, message, help: "an element has 1, 2, 4 or 8 bytes".into() });
+    }
+    too_long(&program, MOST_STEP_INSTRUCTIONS)?;
+    let (mut totals, mut writes) = (None, false);
+    let (mut registers, mut constants) = (Vec::new(), Vec::new());
+    let mut note = |operand: Operand| match operand {
+        Operand::Constant(value) if !constants.contains(&value) => constants.push(value),
+        Operand::Constant(_) | Operand::Register(_) => {}
+    };
+    for (at, instruction) in program.instructions.iter().enumerate() {
+        checker.at = at;
+        match *instruction {
+            Instruction::Set { d, value } => {
+                checker.reads_operand(value)?;
+                checker.writes(d)?;
+                note(value);
+            }
+            Instruction::Compute { operation, d, s, t } => {
+                checker.computes(operation, d, s, t)?;
+                if !matches!(operation, Operation::Shl | Operation::Shr) {
+                    note(t);
+                }
+            }
+            Instruction::Total { total, s } => {
+                checker.reads(s)?;
+                if totals.replace(total).is_some() {
+                    return checker.flaw("a second total", "write two steps, each with a total of its own");
+                }
+            }
+            Instruction::Load { .. }
+            | Instruction::If { .. }
+            | Instruction::Goto { .. }
+            | Instruction::Deliver { .. }
+            | Instruction::Found { .. }
+            | Instruction::Reply { .. }
+            | Instruction::Send { .. }
+            | Instruction::Accept
+            | Instruction::Drop => {
+                return checker
+                    .flaw("this instruction is for handlers", "steps only compute, on one element at a time");
+            }
+        }
+        if let Instruction::Set { d, .. } | Instruction::Compute { d, .. } = *instruction {
+            writes |= d.0 == 0;
+            if d.0 != 0 && !registers.contains(&d) {
+                registers.push(d);
+            }
+        }
+    }
+    Ok(Checked { program, element, writes, total: totals, registers, constants })
+}
+
+/// Checks a handler that is given so many pipes and buffers. Its registers all hold zero in the beginning, but for `r0`.
+pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result<(), Flaw> {
+    too_long(program, MOST_HANDLER_INSTRUCTIONS)?;
+    let count = program.instructions.len();
+    let mut checker = Checker { at: 0, bytes: 8, written: [true; REGISTERS] };
+    for (at, instruction) in program.instructions.iter().enumerate() {
+        checker.at = at;
+        let below = |number: usize, limit: usize, what: &str| {
+            if number < limit {
+                return Ok(());
+            }
+            checker
+                .flaw(format!("there is no {what} {number}"), format!("the handler is given {limit}, counted from 0"))
+        };
+        match *instruction {
+            Instruction::Set { d, value } => {
+                checker.reads_operand(value)?;
+                checker.writes(d)?;
+            }
+            Instruction::Compute { operation, d, s, t } => checker.computes(operation, d, s, t)?,
+            Instruction::Total { .. } => {
+                return checker.flaw("a total is for steps", "add up in a register");
+            }
+            Instruction::Load { d, at, element: _ } => {
+                checker.reads_operand(at)?;
+                checker.writes(d)?;
+            }
+            Instruction::If { s, t, to, condition: _ } => {
+                below(to, count, "instruction")?;
+                checker.reads(s)?;
+                checker.reads_operand(t)?;
+            }
+            Instruction::Goto { to } => below(to, count, "instruction")?,
+            Instruction::Deliver { pipe, at, length, buffer, offset } => {
+                below(pipe, pipes, "pipe")?;
+                below(buffer, buffers, "buffer")?;
+                [at, length, offset].into_iter().try_for_each(|operand| checker.reads_operand(operand))?;
+            }
+            Instruction::Found { d, step } => {
+                below(step, crate::MOST_STEPS, "step")?;
+                checker.writes(d)?;
+            }
+            Instruction::Reply { at, length } => {
+                [at, length].into_iter().try_for_each(|operand| checker.reads_operand(operand))?;
+            }
+            Instruction::Send { value, element: _ } => checker.reads_operand(value)?,
+            Instruction::Accept | Instruction::Drop => {}
+        }
+    }
+    match program.instructions.last() {
+        Some(Instruction::Accept | Instruction::Drop | Instruction::Goto { .. }) => Ok(()),
+        Some(_) | None => Err(Flaw {
+            instruction: count.checked_sub(1),
+            message: format!("`{}` goes on after its last instruction", program.name),
+            help: "end with `accept` or `drop`".into(),
+        }),
+    }
+}
+
+fn too_long(program: &Program, most: usize) -> Result<(), Flaw> {
+    let count = program.instructions.len();
+    if count <= most {
+        return Ok(());
+    }
+    let message = format!("`{}` has {count} instructions; the most are {most}", program.name);
+    Err(Flaw { instruction: Some(most), message, help: "divide it".into() })
+}

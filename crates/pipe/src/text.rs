@@ -1,0 +1,118 @@
+//! The text form of a pipe: steps between bars, as in `copy | checksum | swap32`.
+
+use crate::error::TextError;
+use crate::ir::UserStep;
+use crate::step::{Key, Step};
+
+/// The steps by name, without the one that has a key.
+const STEPS: [(&str, Step); 7] = [
+    ("copy", Step::Copy),
+    ("checksum", Step::Checksum),
+    ("crc32c", Step::Crc32c),
+    ("swap16", Step::Swap16),
+    ("swap32", Step::Swap32),
+    ("swap64", Step::Swap64),
+    ("count", Step::Count),
+];
+
+/// Reads a pipe. `steps` are the user's, known by their names. Steps that are wrong are left out, and what is wrong with
+/// them is told.
+///
+/// ```
+/// use quaject_pipe::{Key, Step, read_pipe};
+///
+/// let (steps, mistakes) = read_pipe("copy | checksum | xor 0xa5", &[]);
+/// assert_eq!(steps, [Step::Copy, Step::Checksum, Step::Xor(Key::repeat(&[0xa5])?)]);
+/// assert!(mistakes.is_empty());
+/// let (_, mistakes) = read_pipe("copy | chekcsum", &[]);
+/// assert_eq!(mistakes[0].to_string(), "line 1, column 8: no step `chekcsum`");
+/// assert_eq!(mistakes[0].help, "did you mean `checksum`?");
+/// # Ok::<(), quaject_pipe::Error>(())
+/// ```
+pub fn read_pipe(text: &str, steps: &[UserStep]) -> (Vec<Step>, Vec<TextError>) {
+    let (mut found, mut mistakes) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for part in text.split('|') {
+        match read_step(part.trim(), steps) {
+            Ok(step) => found.push(step),
+            Err((message, help)) => {
+                let at = start + (part.len() - part.trim_start().len());
+                let (line, column) = place(text, at);
+                mistakes.push(TextError { line, column, length: part.trim().chars().count().max(1), message, help });
+            }
+        }
+        start += part.len() + 1;
+    }
+    (found, mistakes)
+}
+
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+/// A step, or what is wrong and the way out.
+fn read_step(text: &str, users: &[UserStep]) -> Result<Step, (String, String)> {
+    let mut words = text.split_whitespace();
+    let Some(name) = words.next() else {
+        return Err(("nothing between two bars".into(), "write a step, or one bar less".into()));
+    };
+    let argument = words.next();
+    if let Some(more) = words.next() {
+        return Err((format!("`{more}` says nothing here"), "put a bar between steps".into()));
+    }
+    if name == "xor" {
+        return xor(argument);
+    }
+    let built_in = STEPS.iter().find(|(own, _)| *own == name).map(|(_, step)| step.clone());
+    let user = || users.iter().find(|step| step.name() == name).map(|step| Step::User(step.clone()));
+    match (built_in.or_else(user), argument) {
+        (Some(step), None) => Ok(step),
+        (Some(_), Some(argument)) => {
+            Err((format!("`{name}` takes nothing, not `{argument}`"), "put a bar between steps".into()))
+        }
+        (None, _) => {
+            let names = STEPS.iter().map(|(own, _)| *own).chain(["xor"]).chain(users.iter().map(UserStep::name));
+            let near = names.clone().min_by_key(|own| distance(own, name)).filter(|own| distance(own, name) <= 2);
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            Err((format!("no step `{name}`"), help))
+        }
+    }
+}
+
+fn xor(argument: Option<&str>) -> Result<Step, (String, String)> {
+    let help = "write 1, 2, 4 or 8 bytes as `xor 0xa5` or `xor 0x01020304`, or `xor stream` for a key stream";
+    let Some(argument) = argument else { return Err(("`xor` without a key".into(), help.into())) };
+    if argument == "stream" {
+        return Ok(Step::Xor(Key::Stream));
+    }
+    let no_key = || (format!("`{argument}` is no key"), help.to_string());
+    let digits = argument.strip_prefix("0x").filter(|digits| digits.is_ascii() && digits.len() % 2 == 0);
+    let digits = digits.ok_or_else(no_key)?;
+    let byte = |at: usize| digits.get(at..at + 2).filter(|two| !two.starts_with('+'));
+    let bytes: Option<Vec<u8>> =
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(byte(at)?, 16).ok()).collect();
+    let key = Key::repeat(&bytes.ok_or_else(no_key)?);
+    key.map(Step::Xor).map_err(|error| (error.to_string(), help.to_string()))
+}
+
+/// Letters to change, leave out or put in, to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = line + 1;
+        for (column, theirs) in other.iter().enumerate() {
+            let change = corner + usize::from(letter != *theirs);
+            corner = row[column + 1];
+            row[column + 1] = change.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
