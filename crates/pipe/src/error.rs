@@ -11,6 +11,8 @@ pub enum Error {
     KeyLength(usize),
     /// More steps with a key stream than [`MOST_STREAMS`](crate::MOST_STREAMS).
     TooManyStreams(usize),
+    /// Users' steps have more instructions together than [`MOST_PIPE_INSTRUCTIONS`](crate::ir::MOST_PIPE_INSTRUCTIONS).
+    TooManyInstructions(usize),
     /// A step of the user's has elements of 64 bits, the machine's registers have 32.
     WideElement,
     /// The pipe writes as many bytes as it reads, but the target has another length.
@@ -72,6 +74,7 @@ impl Error {
             Error::KeyLength(_) => "P0102",
             Error::TooManyStreams(_) => "P0103",
             Error::WideElement => "P0104",
+            Error::TooManyInstructions(_) => "P0105",
             Error::Target { .. } => "P0201",
             Error::Overlap => "P0202",
             Error::Streams { .. } => "P0203",
@@ -84,7 +87,7 @@ impl Error {
     /// What to do about it.
     pub fn help(&self) -> String {
         match self {
-            Error::TooManySteps(_) => "run two pipes, one after the other".into(),
+            Error::TooManySteps(_) | Error::TooManyInstructions(_) => "run two pipes, one after the other".into(),
             Error::KeyLength(_) => {
                 "use a key of 1, 2, 4 or 8 bytes, or a key stream as long as the data (`xor stream`)".into()
             }
@@ -109,6 +112,10 @@ impl fmt::Display for Error {
             Error::KeyLength(length) => write!(out, "a repeated key of {length} bytes"),
             Error::TooManyStreams(count) => {
                 write!(out, "{count} steps want a key stream; the most are {}", crate::MOST_STREAMS)
+            }
+            Error::TooManyInstructions(count) => {
+                let most = crate::ir::MOST_PIPE_INSTRUCTIONS;
+                write!(out, "steps of {count} instructions together; the most are {most}")
             }
             Error::WideElement => write!(out, "elements of 64 bits on a machine of 32 bits"),
             Error::Target { source, target } => {

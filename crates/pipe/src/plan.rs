@@ -2,7 +2,7 @@
 
 use crate::crc32c;
 use crate::error::Error;
-use crate::ir::{Checked, Total, mask};
+use crate::ir::{Checked, MOST_PIPE_INSTRUCTIONS, Total, mask};
 use crate::report::{Finding, Report};
 use crate::step::{Key, MOST_STEPS, MOST_STREAMS, Step};
 
@@ -132,6 +132,14 @@ impl Plan {
                 | Action::XorStream { .. }
                 | Action::User { total: None, .. } => 0,
             };
+        }
+        let length = |step: &Step| match step {
+            Step::User(step) => step.program().instructions.len(),
+            _ => 0,
+        };
+        let instructions = steps.iter().map(length).sum();
+        if instructions > MOST_PIPE_INSTRUCTIONS {
+            return Err(Error::TooManyInstructions(instructions));
         }
         if plan.streams > MOST_STREAMS {
             return Err(Error::TooManyStreams(plan.streams));

@@ -15,10 +15,10 @@ use crate::policy::Store;
 use scalar::Scalar;
 
 /// Bytes that the longest function may take.
-pub(crate) const MOST_BYTES: usize = 64 * 1024;
+pub(crate) const MOST_BYTES: usize = 256 * 1024;
 
 /// Memory for labels and references of a function; it can be used again.
-pub(crate) type Space<M> = Workspace<M, 1024, 1024, 16>;
+pub(crate) type Space<M> = Workspace<M, 2048, 2048, 16>;
 
 /// What of a processor the composer asks for by itself; the rest `vcode` knows.
 #[derive(Debug, Clone, Copy)]

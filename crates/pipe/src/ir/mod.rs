@@ -16,6 +16,9 @@ pub const REGISTERS: usize = 8;
 /// The most instructions of a step.
 pub const MOST_STEP_INSTRUCTIONS: usize = 32;
 
+/// The most instructions of all steps of a pipe together.
+pub const MOST_PIPE_INSTRUCTIONS: usize = 64;
+
 /// The most instructions of a handler.
 pub const MOST_HANDLER_INSTRUCTIONS: usize = 4096;
 

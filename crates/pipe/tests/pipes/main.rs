@@ -4,4 +4,5 @@
 mod lists;
 mod machines;
 mod oracle;
+mod programs;
 mod support;
