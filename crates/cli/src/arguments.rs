@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Verify(Verify),
     Replay(Replay),
     Asm(Asm),
+    Pipe(Pipe),
     Completions(Completions),
     Man(Man),
 }
@@ -518,6 +519,75 @@ pub(crate) struct Asm {
     /// Call the first function with these arguments and show what each instruction does
     #[arg(long, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true)]
     pub(crate) step: Option<Vec<String>>,
+}
+
+/// Lead data through steps composed into one pass over memory
+///
+/// PIPE names steps between bars, done in order:
+///
+///   copy                      writes the data as they are
+///   checksum                  the Internet checksum (RFC 1071)
+///   crc32c                    CRC-32C (RFC 3720)
+///   swap16, swap32, swap64    reverses the bytes of every 2, 4 or 8
+///   xor 0xa5                  exclusive or with 1, 2, 4 or 8 bytes, again and again
+///   xor stream                exclusive or with the bytes of a key file (`--key`)
+///   count                     counts bytes
+///   NAME                      a step of yours, from a file (`-s`)
+///
+/// What steps find out is printed, a line for each; data that change go to FILE or
+/// to standard output, and then what steps find out goes to standard error. A file
+/// of steps holds, for example:
+///
+///   step bump u32be           elements: u8, u16le, u16be, u32le, u32be, u64le, u64be
+///     add r0, r0, 1           r0 is the element; add sub mul and or xor min max
+///     total max r0            shl shr set; total add xor and or min max
+///   end
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    qj pipe 'checksum | crc32c | count' -r message\n  \
+    qj pipe 'copy | checksum | swap32' -r message -w swapped\n  \
+    qj pipe 'xor 0x37fa213d' < frame > payload\n  \
+    qj pipe 'copy | checksum | swap32' --explain    the machine code\n  \
+    qj pipe 'copy | checksum | swap32' --bench      beside its steps one after the other\n  \
+    qj pipe 'bump | crc32c' -s steps.pipe -r message -w bumped"
+)]
+pub(crate) struct Pipe {
+    /// The steps
+    #[arg(value_name = "PIPE")]
+    pub(crate) pipe: String,
+    /// Where data come from; `-` or nothing is standard input
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) read: Option<PathBuf>,
+    /// Where data go to, if steps change or copy them; `-` or nothing is standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) write: Option<PathBuf>,
+    /// The key stream of a step `xor stream`; once for each, in order
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key: Vec<PathBuf>,
+    /// A file of your own steps; may be given several times
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) steps: Vec<PathBuf>,
+    /// How to store, instead of what suits the size
+    #[arg(long, value_name = "HOW")]
+    pub(crate) store: Option<StoreChoice>,
+    /// Show the machine code of the pipe
+    #[arg(long, conflicts_with_all = ["read", "write", "bench"])]
+    pub(crate) explain: bool,
+    /// Measure the pipe beside its steps one after the other
+    #[arg(long, conflicts_with_all = ["read", "write"])]
+    pub(crate) bench: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum StoreChoice {
+    /// Through the caches
+    Cached,
+    /// Through the caches, with source and target prefetched
+    Prefetching,
+    /// Past the caches, with the source prefetched
+    Streaming,
 }
 
 /// Print the manual page

@@ -75,7 +75,8 @@ pub fn compose_vectors<M: VectorMachine>(
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    Ok(compose::compose_vectors::<M>(buffer.into(), &mut Space::with_room(), &Plan::new(steps)?, features, store)?)
+    let plan = Plan::new(steps)?;
+    Ok(compose::compose_vectors::<M>(buffer.into(), &mut Space::with_room(), &plan, features, store)?.code)
 }
 
 /// The tables that code for processors without an instruction for CRC-32C reads.

@@ -40,6 +40,11 @@ pub enum Error {
         /// Bytes of data.
         data: usize,
     },
+    /// A piece after one whose bytes are not a multiple of eight.
+    Piece {
+        /// Bytes of all pieces before.
+        before: u64,
+    },
     /// A handler was given another number of buffers than it was checked for.
     Buffers {
         /// Buffers it was checked for.
@@ -80,6 +85,7 @@ impl Error {
             Error::Streams { .. } => "P0203",
             Error::StreamLength { .. } => "P0204",
             Error::Buffers { .. } => "P0205",
+            Error::Piece { .. } => "P0206",
             Error::Code(_) => "P0301",
         }
     }
@@ -97,6 +103,7 @@ impl Error {
             Error::Overlap => "give two buffers that share nothing, or one buffer with `run_in_place`".into(),
             Error::Streams { wanted, .. } => format!("give {wanted}, one for each step `xor stream`, in order"),
             Error::StreamLength { data, .. } => format!("give at least {data} bytes of key"),
+            Error::Piece { .. } => "give pieces of a multiple of 8 bytes, but for the last".into(),
             Error::Buffers { wanted, .. } => format!("give {wanted} buffers"),
             Error::Code(_) => "a new `Composer` has fresh code memory; drop pipes that are no longer used".into(),
         }
@@ -126,6 +133,7 @@ impl fmt::Display for Error {
             Error::StreamLength { stream, length, data } => {
                 write!(out, "key stream {stream} has {length} bytes for {data} bytes of data")
             }
+            Error::Piece { before } => write!(out, "a piece of data after {before} bytes, which are no multiple of 8"),
             Error::Buffers { wanted, given } => write!(out, "{given} buffers for a handler of {wanted}"),
             Error::Code(error) => write!(out, "generated code: {error}"),
         }

@@ -31,6 +31,6 @@ pub use ir::text::Definitions;
 pub use pipe::{Composer, Options, Pipe};
 pub use policy::{Store, Temperature};
 pub use report::{Outcome, Report};
-pub use runner::Runner;
+pub use runner::{Pass, Runner};
 pub use step::{Key, MOST_STEPS, MOST_STREAMS, Step};
 pub use text::read_pipe;

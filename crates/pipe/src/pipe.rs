@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use quaject_vcode::{Features, Installed, Memory, Native};
 
-use crate::compose::{self, MOST_BYTES, Space};
+use crate::compose::{self, Composed, MOST_BYTES, Space};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::plan::Plan;
@@ -15,6 +15,17 @@ use crate::step::Step;
 
 /// Bytes of code memory of a composer; pages that are not used take nothing.
 const MEMORY_BYTES: usize = 64 << 20;
+
+/// How the code of this machine is read back.
+const TABLE: &quaject_vcode::decode::Table = {
+    #[cfg(target_arch = "x86_64")]
+    const TABLE: &quaject_vcode::decode::Table = &quaject_vcode::decode::X86_64;
+    #[cfg(target_arch = "aarch64")]
+    const TABLE: &quaject_vcode::decode::Table = &quaject_vcode::decode::AARCH64;
+    #[cfg(target_arch = "riscv64")]
+    const TABLE: &quaject_vcode::decode::Table = &quaject_vcode::decode::RISCV64;
+    TABLE
+};
 
 /// Composes pipes. One for a whole program is enough; [`Composer::global`] is that one.
 #[derive(Debug, Clone)]
@@ -77,6 +88,7 @@ impl Composer {
 pub(crate) struct Function {
     pub(crate) call: unsafe extern "C" fn(*mut Frame),
     installed: Installed,
+    composed: Composed,
 }
 
 /// Steps composed into one function. Any number of threads may run it at once.
@@ -167,16 +179,31 @@ impl Pipe {
         }
     }
 
-    /// The code of the function for a store policy, composed if it was not wanted before: its address and bytes.
+    /// The machine code for a store policy, for people: composed if it was not wanted before.
     ///
     /// # Errors
     /// [`Error::Code`] if there is no room for more code.
-    pub fn code(&self, store: Store) -> Result<(usize, &[u8]), Error> {
+    pub fn explain(&self, store: Store) -> Result<String, Error> {
         let function = self.function(store)?;
-        let Installed { entry, length } = function.installed;
-        let length = length - entry % 16;
+        let Composed { code, vector_bits, block_bytes } = function.composed;
         // SAFETY: the code is installed as long as the pipe lives, and code memory can be read.
-        Ok((entry, unsafe { std::slice::from_raw_parts(entry as *const u8, length) }))
+        let bytes = unsafe { std::slice::from_raw_parts(function.installed.entry as *const u8, code.instructions) };
+        let width =
+            if vector_bits == 0 { "integer registers".into() } else { format!("vectors of {vector_bits} bits") };
+        let steps: Vec<String> = self.steps().iter().map(ToString::to_string).collect();
+        let mut text = format!(
+            "{}\n{width}, {block_bytes} bytes at a time, {store}; {} bytes of code\n",
+            steps.join(" | "),
+            code.length
+        );
+        let mut at = 0;
+        while at < bytes.len() {
+            let decoded = TABLE.decode(&bytes[at..]);
+            let length = decoded.as_ref().map_or(1, |decoded| decoded.length);
+            text.push_str(&format!("{at:6x}  {}\n", decoded.map_or("?".into(), |decoded| decoded.to_string())));
+            at += length;
+        }
+        Ok(text)
     }
 
     #[inline(always)]
@@ -193,11 +220,12 @@ impl Pipe {
         let inner = &*self.composer.inner;
         let mut buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = Space::<Native>::with_room();
-        let code = compose::compose_native((&mut buffer[..]).into(), &mut space, &self.plan, inner.features, store)?;
-        let installed = inner.memory.install(&buffer, &code)?;
+        let composed =
+            compose::compose_native((&mut buffer[..]).into(), &mut space, &self.plan, inner.features, store)?;
+        let installed = inner.memory.install(&buffer, &composed.code)?;
         // SAFETY: the code is a function that takes a pointer.
         let call = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut Frame)>(installed.entry) };
-        Ok(Function { call, installed })
+        Ok(Function { call, installed, composed })
     }
 }
 

@@ -29,6 +29,16 @@ pub enum Store {
     Streaming,
 }
 
+impl std::fmt::Display for Store {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Store::Cached => "cached",
+            Store::Prefetching => "prefetching",
+            Store::Streaming => "streaming",
+        })
+    }
+}
+
 /// From how many bytes on cold data are stored past the caches.
 const STREAMING_COLD_BYTES: usize = 4096;
 

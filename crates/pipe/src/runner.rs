@@ -71,6 +71,12 @@ impl<'p> Runner<'p> {
         Ok(self.end(data.len() as u64))
     }
 
+    /// Begins a run over data that come piece by piece.
+    pub fn start(&mut self) -> Pass<'_, 'p> {
+        self.begin();
+        Pass { runner: self, bytes: 0 }
+    }
+
     /// Begins a run.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
@@ -127,5 +133,39 @@ impl<'p> Runner<'p> {
         let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
         self.pipe.plan().complete(accumulators, &mut self.report, bytes, cfg!(target_endian = "little"));
         &self.report
+    }
+}
+
+/// A run over data that come piece by piece, as from a file.
+#[derive(Debug)]
+pub struct Pass<'r, 'p> {
+    runner: &'r mut Runner<'p>,
+    bytes: u64,
+}
+
+impl<'r> Pass<'r, '_> {
+    /// Goes on with `source`, and writes to `target`, which is as long; or empty, if the pipe writes nothing. Every
+    /// piece but the last is a multiple of eight bytes. Key streams begin where this piece does.
+    ///
+    /// # Errors
+    /// [`Error::Piece`], [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing of this piece has been
+    /// read or written then.
+    pub fn piece(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<(), Error> {
+        if !self.bytes.is_multiple_of(8) {
+            return Err(Error::Piece { before: self.bytes });
+        }
+        self.runner.pipe.check_target(source.len(), target.len())?;
+        self.runner.pipe.check_streams(source.len(), options.streams)?;
+        let bytes = source.len();
+        // SAFETY: 1. Both are as long as the piece; a pipe that does not write is given no target. 2. The streams are
+        // at least as long. 3. A shared and an exclusive borrow do not overlap.
+        unsafe { self.runner.piece(source.as_ptr(), target.as_mut_ptr(), bytes, bytes, options)? };
+        self.bytes += bytes as u64;
+        Ok(())
+    }
+
+    /// What the steps have found out.
+    pub fn end(self) -> &'r Report {
+        self.runner.end(self.bytes)
     }
 }

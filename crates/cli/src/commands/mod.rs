@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod init;
+pub(crate) mod pipe;
 pub(crate) mod promela;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -20,6 +20,16 @@ pub(crate) const MOST_BYTES: usize = 256 * 1024;
 /// Memory for labels and references of a function; it can be used again.
 pub(crate) type Space<M> = Workspace<M, 2048, 2048, 16>;
 
+/// A function that was written, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Composed {
+    pub(crate) code: Code,
+    /// Bits of its vectors; 0 if it has none.
+    pub(crate) vector_bits: u32,
+    /// Bytes that its longest loop does at a time.
+    pub(crate) block_bytes: usize,
+}
+
 /// What of a processor the composer asks for by itself; the rest `vcode` knows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Processor {
@@ -78,7 +88,7 @@ pub(crate) fn compose_vectors<M: VectorMachine>(
     plan: &Plan,
     features: Features,
     store: Store,
-) -> Result<Code, Error>
+) -> Result<Composed, Error>
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
@@ -94,7 +104,8 @@ where
     }
     scalar.finish(&mut asm);
     asm.retv();
-    asm.end()
+    let (vector_bits, block_bytes) = shape.map_or((0, 8), |shape| (shape.bits, shape.block_bytes()));
+    Ok(Composed { code: asm.end()?, vector_bits, block_bytes })
 }
 
 /// Writes a pipe for the machine this program runs on.
@@ -105,7 +116,7 @@ pub(crate) fn compose_native(
     plan: &Plan,
     features: Features,
     store: Store,
-) -> Result<Code, Error> {
+) -> Result<Composed, Error> {
     compose_vectors(region, space, plan, features, store)
 }
 
@@ -117,6 +128,6 @@ pub(crate) fn compose_native(
     plan: &Plan,
     features: Features,
     _: Store,
-) -> Result<Code, Error> {
-    compose(region, space, plan, features)
+) -> Result<Composed, Error> {
+    Ok(Composed { code: compose(region, space, plan, features)?, vector_bits: 0, block_bytes: 8 })
 }

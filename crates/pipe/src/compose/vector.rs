@@ -30,12 +30,17 @@ const LINE_BYTES: usize = 64;
 /// How the vector code is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    bits: u32,
+    pub(super) bits: u32,
     /// Vectors of a block.
     unroll: usize,
 }
 
 impl Shape {
+    /// Bytes of a block.
+    pub(super) fn block_bytes(self) -> usize {
+        self.bits as usize / 8 * self.unroll
+    }
+
     /// The widest vectors that the processor has and the plan can use, with as many in a block as there are registers
     /// for.
     pub(super) fn choose<M: VectorMachine>(asm: &mut Asm<'_, M>, plan: &Plan, processor: &Processor) -> Option<Shape>

@@ -102,3 +102,36 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     assert_eq!(composer.compose(&vec![Step::Xor(Key::Stream); 5]).err(), Some(Error::TooManyStreams(5)));
     assert_eq!(Key::repeat(&[1, 2, 3]), Err(Error::KeyLength(3)));
 }
+
+#[test]
+fn pieces_are_one_run() {
+    let composer = &composers()[0].1;
+    let pipe = composer.compose(&[Step::Crc32c, Step::Swap32, Step::Checksum, Step::Count]).expect("steps are a pipe");
+    let mut data = vec![0; 1003];
+    Random(5).fill(&mut data);
+    let mut target = vec![0; data.len()];
+    let whole = pipe.run(&data, &mut target).expect("the lengths are equal");
+    let mut runner = pipe.runner();
+    for size in [8, 64, 304, 1000, 1003] {
+        let mut out = vec![0; data.len()];
+        let mut pass = runner.start();
+        for (from, to) in data.chunks(size).zip(out.chunks_mut(size)) {
+            pass.piece(from, to, Options::default()).expect("pieces are multiples of eight");
+        }
+        if !data.len().is_multiple_of(8) {
+            assert_eq!(pass.piece(&[1], &mut [0], Options::default()), Err(Error::Piece { before: 1003 }));
+        }
+        assert_eq!((pass.end(), &out), (&whole, &target));
+    }
+}
+
+#[test]
+fn code_is_explained() {
+    let composer = &composers()[0].1;
+    let pipe = composer.compose(&[Step::Copy, Step::Checksum]).expect("steps are a pipe");
+    for store in Store::ALL {
+        let text = pipe.explain(store).expect("there is room for the code");
+        assert!(text.starts_with("copy | checksum\n") && text.contains(&format!(", {store}; ")), "{text}");
+        assert!(text.lines().count() > 30 && !text.contains("  ?"), "{text}");
+    }
+}

@@ -1,0 +1,206 @@
+//! `qj pipe`
+
+use crate::arguments::{Pipe as Arguments, StoreChoice};
+use crate::terminal::{Status, Stop, Terminal, print};
+use quaject_esp_run::Trouble;
+use quaject_esp_run::files::{NewFile, read_bytes, read_text};
+use quaject_pipe::{
+    Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextError, UserStep, read_pipe,
+};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+/// Bytes that are read at once: a multiple of eight, as pieces of a run are, and small enough for the caches.
+const PIECE_BYTES: usize = 256 << 10;
+
+pub(crate) fn pipe(terminal: &Terminal, arguments: Arguments) -> Result<Status, Stop> {
+    let Some(steps) = read_steps(terminal, &arguments)? else { return Ok(Status::Wrong) };
+    let compose = |steps: &[Step]| Composer::global().and_then(|composer| composer.compose(steps)).map_err(refused);
+    let pipe = compose(&steps)?;
+    if arguments.explain {
+        let store = arguments.store.map_or(Store::Cached, Store::from);
+        print(pipe.explain(store).map_err(refused)?.as_bytes())?;
+        return Ok(Status::Done);
+    }
+    if arguments.bench {
+        let separate = steps.iter().map(|step| compose(std::slice::from_ref(step))).collect::<Result<Vec<_>, _>>()?;
+        print(bench(&pipe, &separate).map_err(refused)?.as_bytes())?;
+        return Ok(Status::Done);
+    }
+    run(&pipe, &arguments)
+}
+
+impl From<StoreChoice> for Store {
+    fn from(choice: StoreChoice) -> Store {
+        match choice {
+            StoreChoice::Cached => Store::Cached,
+            StoreChoice::Prefetching => Store::Prefetching,
+            StoreChoice::Streaming => Store::Streaming,
+        }
+    }
+}
+
+fn refused(error: Error) -> Stop {
+    Stop::at(Trouble::usage(format!("{}: {error}", error.code())).help(error.help()))
+}
+
+/// The steps of the pipe; none if something is wrong with them, which has been said.
+fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<Step>>, Stop> {
+    let mut users: Vec<UserStep> = Vec::new();
+    let mut wrong = false;
+    for file in &arguments.steps {
+        let text = read_text(file).map_err(Stop::at)?;
+        let (found, mistakes) = Definitions::read(&text);
+        wrong |= !mistakes.is_empty();
+        mistakes.iter().for_each(|mistake| show(terminal, &file.display().to_string(), &text, mistake));
+        users.extend(found.steps);
+    }
+    let (steps, mistakes) = read_pipe(&arguments.pipe, &users);
+    mistakes.iter().for_each(|mistake| show(terminal, "PIPE", &arguments.pipe, mistake));
+    Ok((!wrong && mistakes.is_empty()).then_some(steps))
+}
+
+/// A mistake under the line that it is in.
+fn show(terminal: &Terminal, name: &str, text: &str, mistake: &TextError) {
+    let line = text.lines().nth(mistake.line - 1).unwrap_or_default().replace('\t', " ");
+    let caret = format!("{:width$}{}", "", "^".repeat(mistake.length), width = mistake.column - 1);
+    let cause = format!("{name}:{}:{}: {}\n  {line}\n  {caret}", mistake.line, mistake.column, mistake.message);
+    terminal.trouble(&Trouble::new(cause).help(mistake.help.clone()));
+}
+
+/// Leads a file through the pipe, a piece at a time.
+fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, Stop> {
+    if arguments.write.is_some() && !pipe.writes() {
+        let trouble = Trouble::usage("this pipe writes nothing: all of its steps only look at the data");
+        return Err(Stop::at(trouble.help("leave `-w` out, or add the step `copy`")));
+    }
+    let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>().map_err(Stop::at)?;
+    if keys.len() != pipe.streams() {
+        let (wanted, given) = (pipe.streams(), keys.len());
+        let trouble = Trouble::usage(format!("P0203: {given} key files for {wanted} steps `xor stream`"));
+        return Err(Stop::at(trouble.help("give `--key FILE` once for each, in order")));
+    }
+    let (mut source, name): (Box<dyn Read>, String) = match &arguments.read {
+        Some(path) if path.as_os_str() != "-" => {
+            let file = File::open(path).map_err(|error| Stop::at(Trouble::file("open", path.display(), &error)))?;
+            (Box::new(file), path.display().to_string())
+        }
+        Some(_) | None => (Box::new(io::stdin().lock()), "standard input".into()),
+    };
+    let mut file = match &arguments.write {
+        Some(path) if path.as_os_str() != "-" => Some(NewFile::create(path).map_err(Stop::at)?),
+        Some(_) | None => None,
+    };
+    let (mut from, mut to) = (vec![0; PIECE_BYTES], vec![0; if pipe.writes() { PIECE_BYTES } else { 0 }]);
+    let mut runner = pipe.runner();
+    let mut pass = runner.start();
+    let mut done = 0;
+    loop {
+        let bytes = fill(&mut *source, &mut from).map_err(|error| Stop::at(Trouble::file("read", &name, &error)))?;
+        if keys.iter().any(|key| key.len() < done + bytes) {
+            let trouble = Trouble::new(format!("P0204: a key file has fewer bytes than `{name}`"));
+            return Err(Stop::at(trouble.help("give a key stream as long as the data")));
+        }
+        let streams: Vec<&[u8]> = keys.iter().map(|key| &key[done..]).collect();
+        let options = Options { store: arguments.store.map(Store::from), streams: &streams, ..Options::default() };
+        let target = if pipe.writes() { &mut to[..bytes] } else { &mut [][..] };
+        pass.piece(&from[..bytes], target, options).map_err(refused)?;
+        if pipe.writes() {
+            match &mut file {
+                Some(file) => file
+                    .write_all(target)
+                    .map_err(|error| Stop::at(Trouble::file("write", file.path().display(), &error)))?,
+                None => print(target)?,
+            }
+        }
+        done += bytes;
+        if bytes < PIECE_BYTES {
+            break;
+        }
+    }
+    let text = findings(pipe.steps(), pass.end());
+    let data_on_output = pipe.writes() && file.is_none();
+    if let Some(file) = file {
+        file.finish().map_err(Stop::at)?;
+    }
+    if data_on_output {
+        // The data are on standard output already; what has been found out about them must not be among them.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(Status::Done);
+    }
+    print(text.as_bytes())?;
+    Ok(Status::Done)
+}
+
+/// Fills the buffer as far as there are data.
+fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match source.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// A line for each step that found something out.
+fn findings(steps: &[Step], report: &Report) -> String {
+    let mut text = String::new();
+    for (step, outcome) in steps.iter().zip(report.outcomes()) {
+        let _ = match outcome {
+            Outcome::Nothing => Ok(()),
+            Outcome::Checksum(sum) => writeln!(text, "checksum {:04x}", !sum),
+            Outcome::Crc32c(crc) => writeln!(text, "crc32c {crc:08x}"),
+            Outcome::Count(bytes) => writeln!(text, "count {bytes}"),
+            Outcome::Total(total) => writeln!(text, "{step} {total}"),
+        };
+    }
+    text
+}
+
+/// How fast the pipe is beside its steps one after the other, each composed by itself.
+fn bench(pipe: &Pipe, separate: &[Pipe]) -> Result<String, Error> {
+    let mut text = format!("{:>9} {:>12} {:>16} {:>8}\n", "bytes", "pipe GB/s", "separate GB/s", "ratio");
+    for bytes in [1536, 4 << 10, 64 << 10, 1 << 20, 16 << 20] {
+        let source: Vec<u8> = (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let (key, mut target) = (source.clone(), source.clone());
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..11 {
+            for (times, pipes) in times.iter_mut().zip([std::slice::from_ref(pipe), separate]) {
+                times.push(time(pipes, &source, &mut target, &key)?);
+            }
+        }
+        let [composed, apart] = times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            bytes as f64 / times[times.len() / 2]
+        });
+        let _ = writeln!(text, "{bytes:>9} {composed:>12.2} {apart:>16.2} {:>8.2}", composed / apart);
+    }
+    text.push_str("medians of 11 alternating runs, data as warm as the run before leaves them\n");
+    Ok(text)
+}
+
+/// Nanoseconds of one run of all `pipes`, the first from source to target, the others where its result is.
+fn time(pipes: &[Pipe], source: &[u8], target: &mut [u8], key: &[u8]) -> Result<f64, Error> {
+    let calls = ((4 << 20) / source.len()).max(1);
+    let mut runners: Vec<_> = pipes.iter().map(|pipe| (pipe, pipe.runner())).collect();
+    let start = Instant::now();
+    for _ in 0..calls {
+        for (index, (pipe, runner)) in runners.iter_mut().enumerate() {
+            let streams = vec![key; pipe.streams()];
+            let options = Options { streams: &streams, ..Options::default() };
+            if index == 0 {
+                let target = if pipe.writes() { &mut target[..] } else { &mut [] };
+                runner.run_with(source, target, options)?;
+            } else {
+                runner.run_in_place(target, options)?;
+            }
+        }
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e9 / calls as f64)
+}
