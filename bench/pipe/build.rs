@@ -1,0 +1,15 @@
+//! Compiles the loops in C twice: as compilers do by default, without vectors, and as well as gcc can for this machine.
+
+fn main() {
+    println!("cargo::rerun-if-changed=c");
+    let build = |name: &str, level, flags: &[&str]| {
+        let mut build = cc::Build::new();
+        build.compiler("gcc").opt_level(level).define("NAME(x)", format!("{name}_##x").as_str());
+        for flag in flags {
+            build.flag(flag);
+        }
+        build.file("c/loops.c").compile(&format!("loops_{name}"));
+    };
+    build("o2", 2, &["-fno-tree-vectorize"]);
+    build("o3", 3, &["-march=native"]);
+}
