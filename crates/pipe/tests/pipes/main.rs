@@ -3,6 +3,7 @@
 
 mod lists;
 mod machines;
+mod memory;
 mod oracle;
 mod programs;
 mod support;
