@@ -211,11 +211,21 @@ impl Pipe {
         let place = &self.functions[store as usize];
         match place.get() {
             Some(function) => Ok(*function),
-            None => self.compose(store).map(|function| *place.get_or_init(|| function)),
+            None => self.compose_into(place, store),
         }
     }
 
+    /// Composes what is not there yet. Of threads that do so at once, one keeps its function, and the others drop theirs.
     #[cold]
+    fn compose_into(&self, place: &OnceLock<Function>, store: Store) -> Result<Function, Error> {
+        let own = self.compose(store)?;
+        let kept = *place.get_or_init(|| own);
+        if kept.installed != own.installed {
+            self.composer.inner.memory.free(own.installed.entry, own.installed.length);
+        }
+        Ok(kept)
+    }
+
     fn compose(&self, store: Store) -> Result<Function, Error> {
         let inner = &*self.composer.inner;
         let mut buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -135,3 +135,31 @@ fn code_is_explained() {
         assert!(text.lines().count() > 30 && !text.contains("  ?"), "{text}");
     }
 }
+
+/// Functions for other stores are composed when they are first wanted, by several threads at once here.
+#[test]
+fn threads_share_a_pipe() {
+    let composer = &composers()[0].1;
+    let mut data = vec![0; 5000];
+    Random(11).fill(&mut data);
+    for _ in 0..Effort::wanted().pick(20, 100, 10_000) {
+        let pipe = composer.compose(&[Step::Swap16, Step::Crc32c, Step::Checksum]).expect("steps are a pipe");
+        let run = |store: Store| {
+            let mut target = vec![0; data.len()];
+            let options = Options { store: Some(store), ..Options::default() };
+            (pipe.run_with(&data, &mut target, options).expect("the lengths are equal"), target)
+        };
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..6)
+                .map(|number| {
+                    scope.spawn({
+                        let run = &run;
+                        move || run(Store::ALL[number % 3])
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no run panics")).collect()
+        });
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+    }
+}
