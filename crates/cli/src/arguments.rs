@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Replay(Replay),
     Asm(Asm),
     Pipe(Pipe),
+    Filter(Filter),
     Completions(Completions),
     Man(Man),
 }
@@ -588,6 +589,77 @@ pub(crate) enum StoreChoice {
     Prefetching,
     /// Past the caches, with the source prefetched
     Streaming,
+}
+
+/// Classify packets of a capture by many filters at once
+///
+/// RULES holds one filter a line in the syntax of tcpdump (man pcap-filter),
+/// optionally with a name before it; `#` begins a comment:
+///
+///   web:  tcp port 80 or tcp port 443
+///   dns:  udp port 53
+///   net 10.0.0.0/8
+///
+/// libpcap reads the expressions; it is loaded when it is needed. Captures are
+/// pcap and pcapng files.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+    qj filter -f rules.txt -r day.pcap --count\n  \
+    qj filter -f rules.txt -r day.pcapng --split by-rule/\n  \
+    qj filter -f rules.txt --explain              groups, tables and the generated code\n  \
+    qj filter -f rules.txt -r day.pcap --check    compare with bpf_filter, packet by packet\n  \
+    qj filter fuzz --seconds 60                   random filters and packets, every engine"
+)]
+pub(crate) struct Filter {
+    #[command(subcommand)]
+    pub(crate) command: Option<FilterCommand>,
+    /// The filters; `-` is standard input
+    #[arg(short = 'f', long, value_name = "RULES", value_hint = ValueHint::FilePath, required = true)]
+    pub(crate) rules: Option<PathBuf>,
+    /// The packets; `-` is standard input
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) read: Option<PathBuf>,
+    /// Print for each filter how many packets it matches
+    #[arg(long, group = "work", requires = "read")]
+    pub(crate) count: bool,
+    /// Write each packet to DIR/NAME.pcap of the first filter that matches it
+    #[arg(long, value_name = "DIR", group = "work", requires = "read", value_hint = ValueHint::DirPath)]
+    pub(crate) split: Option<PathBuf>,
+    /// Print what the filters become: tests, groups, tables, machine code
+    #[arg(long, group = "work")]
+    pub(crate) explain: bool,
+    /// Compare generated code, interpreter and bpf_filter on every packet
+    #[arg(long, group = "work", requires = "read")]
+    pub(crate) check: bool,
+    /// Measure how long a packet takes, beside bpf_filter
+    #[arg(long, group = "work", requires = "read")]
+    pub(crate) bench: bool,
+    /// The link type that --explain takes filters to be for, when there is no capture to tell: 1 is Ethernet
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) link_type: i32,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum FilterCommand {
+    Fuzz(FilterFuzz),
+}
+
+/// Compare every engine with the others on random filters and packets
+#[derive(Args, Debug)]
+pub(crate) struct FilterFuzz {
+    /// The first round; a round that failed is repeated by its number
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) seed: u64,
+    /// How many rounds
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    pub(crate) rounds: Option<u64>,
+    /// How long
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub(crate) seconds: u64,
 }
 
 /// Print the manual page

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => commands::replay::replay(&terminal, arguments),
         Command::Asm(arguments) => commands::asm::asm(&terminal, arguments),
         Command::Pipe(arguments) => commands::pipe::pipe(&terminal, arguments),
+        Command::Filter(arguments) => commands::filter::filter(&terminal, arguments),
         Command::Completions(arguments) => commands::documents::completions(arguments),
         Command::Man(_) => commands::documents::man(),
     };

@@ -87,6 +87,8 @@ pub enum Engine {
 /// What is shared by writer and readers.
 pub(crate) struct Shared {
     current: AtomicPtr<Snapshot>,
+    /// The code of the snapshot's only chunk, if that is all there is to do; else null.
+    entry: AtomicPtr<()>,
     pub(crate) epochs: Epochs,
     writer: Mutex<Writer>,
 }
@@ -94,9 +96,12 @@ pub(crate) struct Shared {
 impl Shared {
     /// Shows readers another snapshot; the old one, which they may still look at.
     pub(crate) fn replace(&self, snapshot: Snapshot) -> Box<Snapshot> {
+        let entry = snapshot.entry();
         let new = Box::into_raw(Box::new(snapshot));
         // Pairs with the acquire in `View::snapshot`: everything in the snapshot is written before it is shown.
         let old = self.current.swap(new, Ordering::AcqRel);
+        // Pairs with the acquire in `View::classify`. What was there before is in the old snapshot and kept with it.
+        self.entry.store(entry, Ordering::Release);
         // SAFETY: pointers in `current` come from `Box::into_raw`, and this one has just been taken out.
         unsafe { Box::from_raw(old) }
     }
@@ -162,6 +167,7 @@ impl Classifier {
         Classifier {
             shared: Arc::new(Shared {
                 current: AtomicPtr::new(Box::into_raw(Box::default())),
+                entry: AtomicPtr::new(ptr::null_mut()),
                 epochs: Epochs::new(),
                 writer: Mutex::new(Writer::new(engine)),
             }),
@@ -256,7 +262,7 @@ impl Reader {
     #[inline]
     pub fn pin(&mut self) -> View<'_> {
         self.pin.enter(&self.shared.epochs);
-        View { reader: self }
+        View { shared: &self.shared, pin: &self.pin, scratch: &mut self.scratch }
     }
 
     /// Classifies one packet by itself. For many, [`Reader::pin`] once.
@@ -269,15 +275,22 @@ impl Reader {
 ///
 /// An answer is a filter that was there at some moment of the call, and none that was there all the time and matches is
 /// better.
-#[derive(Debug)]
 pub struct View<'r> {
-    reader: &'r mut Reader,
+    shared: &'r Shared,
+    pin: &'r Pin,
+    scratch: &'r mut Scratch,
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
 }
 
 impl Drop for View<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.reader.pin.leave();
+        self.pin.leave();
     }
 }
 
@@ -285,7 +298,7 @@ impl View<'_> {
     #[inline]
     fn snapshot(&self) -> &Snapshot {
         // Pairs with the release in `Shared::replace`.
-        let snapshot = self.reader.shared.current.load(Ordering::Acquire);
+        let snapshot = self.shared.current.load(Ordering::Acquire);
         // SAFETY: this reader is pinned, so the snapshot is dropped after the view at the earliest.
         unsafe { &*snapshot }
     }
@@ -293,6 +306,23 @@ impl View<'_> {
     /// The filter that has a packet.
     #[inline]
     pub fn classify(&self, packet: Packet<'_>) -> Match {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        {
+            // Pairs with the release in `Shared::replace`.
+            let entry = self.shared.entry.load(Ordering::Acquire);
+            if !entry.is_null() {
+                // SAFETY: 1. What is not null is code of this type. 2. As `Chunk::classify`: this reader is pinned.
+                let best = unsafe {
+                    let code = std::mem::transmute::<*mut (), crate::emit::Classify>(entry);
+                    code(packet.data, packet.length.into(), packet.wire_length.into(), 0)
+                };
+                return Match(best);
+            }
+        }
+        self.classify_by_chunks(packet)
+    }
+
+    fn classify_by_chunks(&self, packet: Packet<'_>) -> Match {
         let mut best = 0;
         for chunk in &self.snapshot().chunks {
             // SAFETY: this reader is pinned.
@@ -329,12 +359,12 @@ impl View<'_> {
     /// All filters that match a packet, the best first.
     pub fn matches(&mut self, packet: Packet<'_>, all: &mut Vec<Match>) {
         all.clear();
-        let mut scratch = std::mem::take(&mut self.reader.scratch);
+        let mut scratch = std::mem::take(self.scratch);
         for stage in self.snapshot().chunks.iter().flat_map(|chunk| &chunk.stages) {
             // SAFETY: this reader is pinned.
             unsafe { stage.ranks(packet, &mut scratch, Wanted::All, &mut |rank| all.push(Match(rank))) };
         }
-        self.reader.scratch = scratch;
+        *self.scratch = scratch;
         all.sort_unstable_by_key(|found| std::cmp::Reverse(found.0));
         all.dedup();
     }

@@ -14,7 +14,7 @@ mod native {
     use super::{AtomicU64, Chunk, Engine, Stage};
     use crate::emit::{self, Classify, ClassifyMany, Position, Room};
     use crate::stage::ChunkCode;
-    use quaject_vcode::{Error, Memory};
+    use quaject_vcode::{Error, Features, Memory};
     use std::sync::Arc;
 
     /// Code memory of a classifier; pages that are never written take no memory.
@@ -32,6 +32,8 @@ mod native {
         memory: Arc<Memory>,
         buffer: Vec<u8>,
         room: Box<Room>,
+        /// Asked for once: the question takes longer than the answer is worth each time.
+        features: Features,
     }
 
     // SAFETY: the workspace holds addresses, of itself and of the buffer, that mean something only while a function is
@@ -53,6 +55,7 @@ mod native {
                     memory: Arc::new(memory),
                     buffer: vec![0; LARGEST],
                     room: Box::new(Room::with_room()),
+                    features: Features::detect(),
                 }),
             };
             Generator { tools, generations: 0 }
@@ -88,15 +91,15 @@ mod native {
 
     impl Tools {
         fn write(&mut self, chunk: &Chunk, position: Position) -> Result<ChunkCode, Error> {
-            let Tools { memory, buffer, room } = self;
-            let code = emit::chunk(&chunk.stages, &chunk.later, position, buffer, room)?;
+            let Tools { memory, buffer, room, features } = self;
+            let code = emit::chunk(&chunk.stages, &chunk.later, position, *features, buffer, room)?;
             let one = memory.install(buffer, &code)?;
             let mut installed = vec![one];
             // SAFETY: the code was written with this signature, and its memory lives as long as what is returned.
             let one = unsafe { std::mem::transmute::<usize, Classify>(one.entry) };
             let many = match position {
                 Position::Later => None,
-                Position::First => emit::batch(&chunk.stages, &chunk.later, buffer, room)
+                Position::First => emit::batch(&chunk.stages, &chunk.later, *features, buffer, room)
                     .and_then(|code| memory.install(buffer, &code))
                     .ok(),
             };

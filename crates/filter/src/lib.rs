@@ -21,6 +21,8 @@ mod packet;
 #[cfg(feature = "pcap")]
 pub mod pcap;
 mod perfect;
+#[cfg(feature = "pcap")]
+pub mod rules;
 mod shape;
 mod stage;
 mod table;

@@ -19,13 +19,19 @@ impl Filter {
     pub fn of_program(program: &Program) -> Filter {
         let Some(conjunctions) = lift(program) else { return Filter::Program(program.clone()) };
         let mut shapes = HashSet::new();
-        for conjunction in &conjunctions {
-            shapes.insert(Shape::of(conjunction).0);
+        let mut possible = Vec::new();
+        for conjunction in conjunctions {
+            let (shape, values) = Shape::of(&conjunction);
+            if values.impossible {
+                continue;
+            }
+            shapes.insert(shape);
             if shapes.len() > MOST_SHAPES {
                 return Filter::Program(program.clone());
             }
+            possible.push(conjunction);
         }
-        Filter::Any(conjunctions)
+        Filter::Any(possible)
     }
 }
 

@@ -160,27 +160,31 @@ impl Pcap {
         }
     }
 
-    /// The verdict of `bpf_filter`. Programs that jump backwards may run for ever there.
-    pub fn run(&self, instructions: &[Instruction], packet: Packet<'_>) -> Option<u32> {
-        // Instructions it does not know abort the process; so only valid programs get there.
-        Program::new(instructions).ok().filter(Program::is_acyclic)?;
-        let (data, wire_length) = (packet.data(), packet.wire_length());
-        // SAFETY: the program is valid, so it ends and loads nothing outside of the packet.
-        Some(unsafe { (self.filter)(instructions.as_ptr(), data.as_ptr(), wire_length, data.len() as c_uint) })
-    }
-
-    /// The verdict of `bpf_filter` without a look at the program: for measurements.
-    ///
-    /// # Safety
-    /// The instructions are those of a valid [`Program`].
-    pub unsafe fn run_unchecked(&self, instructions: &[Instruction], packet: Packet<'_>) -> u32 {
-        // SAFETY: the caller's promise; the packet is a slice.
-        unsafe { (self.filter)(instructions.as_ptr(), packet.data, packet.wire_length, packet.length) }
+    /// A program for `bpf_filter`. None for one that jumps backwards: that may run for ever there.
+    pub fn prepare(&self, program: &Program) -> Option<Prepared<'_>> {
+        program.is_acyclic().then(|| Prepared { pcap: self, instructions: program.instructions() })
     }
 
     /// Whether `bpf_validate` accepts a program.
     pub fn validates(&self, instructions: &[Instruction]) -> bool {
         // SAFETY: the pointer and length are those of a slice.
         unsafe { (self.validate)(instructions.as_ptr(), instructions.len() as c_int) != 0 }
+    }
+}
+
+/// A program that `bpf_filter` can run.
+#[derive(Debug)]
+pub struct Prepared<'p> {
+    pcap: &'p Pcap,
+    /// Those of a valid program without jumps backwards.
+    instructions: Vec<Instruction>,
+}
+
+impl Prepared<'_> {
+    /// The verdict of `bpf_filter`.
+    #[inline]
+    pub fn run(&self, packet: Packet<'_>) -> u32 {
+        // SAFETY: the program is valid, so it ends and loads nothing outside of the packet.
+        unsafe { (self.pcap.filter)(self.instructions.as_ptr(), packet.data, packet.wire_length, packet.length) }
     }
 }

@@ -8,7 +8,6 @@
 //! ```
 
 use crate::ir::{Base, Conjunction, Field, Sense, Subject};
-use std::collections::BTreeMap;
 
 /// A byte of the packet of which some bits must have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -97,7 +96,8 @@ impl Shape {
         let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
         let number = |field: &Field| Number { base: index(&field.base), offset: field.offset, width: field.width };
         let mut impossible = false;
-        let mut bytes: BTreeMap<(u16, u32), (u8, u8, u16)> = BTreeMap::new();
+        // Base, offset, mask, value, and the test it comes from.
+        let mut bytes: Vec<(Byte, u8, u16)> = Vec::new();
         let (mut checks, mut spans) = (Vec::new(), Vec::new());
         for (source, test) in conjunction.tests().iter().enumerate() {
             match &test.subject {
@@ -109,10 +109,7 @@ impl Shape {
                             continue;
                         }
                         let offset = field.offset.saturating_add(at);
-                        let byte = bytes.entry((index(&field.base), offset)).or_insert((0, 0, source as u16));
-                        impossible |= (byte.1 ^ value) & byte.0 & mask != 0;
-                        byte.0 |= mask;
-                        byte.1 |= value & mask;
+                        bytes.push((Byte { base: index(&field.base), offset, mask }, value & mask, source as u16));
                     }
                 }
                 Subject::Field(field) => {
@@ -125,6 +122,17 @@ impl Shape {
                 }
             }
         }
+        bytes.sort_unstable_by_key(|(byte, _, source)| (byte.base, byte.offset, *source));
+        bytes.dedup_by(|again, first| {
+            let (one, other) = (first.0, again.0);
+            if (one.base, one.offset) != (other.base, other.offset) {
+                return false;
+            }
+            impossible |= (first.1 ^ again.1) & one.mask & other.mask != 0;
+            first.0.mask |= other.mask;
+            first.1 |= again.1;
+            true
+        });
         let places = bases.iter().zip(&needs).map(|(base, need)| {
             let term = |term: &crate::ir::Term| Move {
                 number: number(&term.field),
@@ -135,17 +143,12 @@ impl Shape {
         });
         let places = places.collect();
         let values = Values {
-            bytes: bytes.values().map(|(_, value, _)| *value).collect(),
+            bytes: bytes.iter().map(|(_, value, _)| *value).collect(),
             spans,
-            fields: bytes.values().map(|(_, _, source)| *source).collect(),
+            fields: bytes.iter().map(|(_, _, source)| *source).collect(),
             impossible,
         };
-        let byte = |((base, offset), (mask, _, _)): (&(u16, u32), &(u8, u8, u16))| Byte {
-            base: *base,
-            offset: *offset,
-            mask: *mask,
-        };
-        (Shape { places, bytes: bytes.iter().map(byte).collect(), checks }, values)
+        (Shape { places, bytes: bytes.iter().map(|(byte, _, _)| *byte).collect(), checks }, values)
     }
 
     /// Whether lookups need the length on the wire.

@@ -170,3 +170,16 @@ impl Chunk {
 pub(crate) struct Snapshot {
     pub(crate) chunks: Vec<Arc<Chunk>>,
 }
+
+impl Snapshot {
+    /// The code that does it all, or null.
+    pub(crate) fn entry(&self) -> *mut () {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if let [chunk] = &self.chunks[..]
+            && let Some(code) = &chunk.code
+        {
+            return code.one as *mut ();
+        }
+        std::ptr::null_mut()
+    }
+}

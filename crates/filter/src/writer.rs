@@ -102,6 +102,8 @@ pub(crate) struct Writer {
     sections: Vec<Option<Section>>,
     vacant: Vec<u32>,
     by_shape: HashMap<Shape, u32>,
+    /// The section that was added to last: filters of one shape come together.
+    last: u32,
     records: Vec<Option<Record>>,
     ids: Vec<u32>,
     filters: usize,
@@ -117,6 +119,7 @@ impl Writer {
             sections: Vec::new(),
             vacant: Vec::new(),
             by_shape: HashMap::new(),
+            last: 0,
             records: Vec::new(),
             ids: Vec::new(),
             filters: 0,
@@ -162,8 +165,9 @@ impl Writer {
         self.tidy(shared);
         let mut ids = Vec::with_capacity(filters.len());
         let mut all_places: Vec<Vec<Place>> = Vec::with_capacity(filters.len());
-        let mut fresh: HashMap<Shape, Fresh> = HashMap::new();
-        let mut order = Vec::new();
+        let mut fresh: HashMap<Shape, usize> = HashMap::new();
+        let mut parts: Vec<(Shape, Fresh)> = Vec::new();
+        let mut last = 0;
         for (at, (filter, priority)) in filters.iter().enumerate() {
             let id = self.number()?;
             let rank = Match::rank(*priority, id);
@@ -175,16 +179,19 @@ impl Writer {
                         if values.impossible {
                             continue;
                         }
-                        if self.by_shape.contains_key(&shape) {
+                        if !self.by_shape.is_empty() && self.of_shape(&shape).is_some() {
                             places.push(self.add(shared, shape, values, rank));
                             continue;
                         }
-                        let of_shape = fresh.entry(shape).or_insert_with_key(|shape| {
-                            order.push(shape.clone());
-                            Default::default()
-                        });
-                        of_shape.values.push((values, rank));
-                        of_shape.of.push(at);
+                        // Filters of one shape come together.
+                        if parts.get(last).is_none_or(|(own, _)| *own != shape) {
+                            last = *fresh.entry(shape).or_insert_with_key(|shape| {
+                                parts.push((shape.clone(), Fresh::default()));
+                                parts.len() - 1
+                            });
+                        }
+                        parts[last].1.values.push((values, rank));
+                        parts[last].1.of.push(at);
                     }
                 }
                 Filter::Program(program) => places.push(self.add_program(program, rank)),
@@ -192,8 +199,7 @@ impl Writer {
             all_places.push(places);
             ids.push(id);
         }
-        for shape in order {
-            let Some(Fresh { values, of }) = fresh.remove(&shape) else { continue };
+        for (shape, Fresh { values, of }) in parts {
             let (group, entries) = Group::new(&shape, &values);
             let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
             self.by_shape.insert(shape, section);
@@ -258,7 +264,8 @@ impl Writer {
     }
 
     fn add(&mut self, shared: &Shared, shape: Shape, values: Values, rank: u64) -> Place {
-        if let Some(&section) = self.by_shape.get(&shape) {
+        if let Some(section) = self.of_shape(&shape) {
+            self.last = section;
             self.raise(section, rank);
             if let Some(Section { kind: Kind::Group(group), chunk }) = &mut self.sections[section as usize] {
                 let (entry, change) = group.insert(&values, rank, &shared.epochs);
@@ -272,6 +279,16 @@ impl Writer {
         let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
         self.by_shape.insert(shape, section);
         Place { section, entry: 0 }
+    }
+
+    /// The section of a shape.
+    fn of_shape(&self, shape: &Shape) -> Option<u32> {
+        match self.sections.get(self.last as usize) {
+            Some(Some(Section { kind: Kind::Group(group), .. })) if group.data().layout.shape == *shape => {
+                Some(self.last)
+            }
+            Some(_) | None => self.by_shape.get(shape).copied(),
+        }
     }
 
     fn add_program(&mut self, program: &Program, rank: u64) -> Place {

@@ -12,7 +12,7 @@ mod system;
 fn engines_agree_on_random_filters() {
     let mut guard = Guard::new().expect("the system gives pages");
     let pcap = pcap();
-    let oracle = |program: &Program, packet: Packet<'_>| pcap.as_ref()?.run(&program.instructions(), packet);
+    let oracle = |program: &Program, packet: Packet<'_>| Some(pcap.as_ref()?.prepare(program)?.run(packet));
     let mut counts = Counts::default();
     for seed in 0..Effort::wanted().pick(300, 4_000, 2_000_000) {
         match round(seed, &mut guard, Some(&oracle)) {

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod documents;
 pub(crate) mod explain;
+pub(crate) mod filter;
 pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod init;

@@ -61,12 +61,13 @@ pub(crate) fn chunk(
     stages: &[Stage],
     later: &[AtomicU64],
     position: Position,
+    features: Features,
     buffer: &mut [u8],
     room: &mut Room,
 ) -> Result<Code, Error> {
     let mut params = [Param::NONE; 4];
     let mut asm = Asm::begin(buffer.into(), room, "%p%ul%ul%ul", &mut params, Kind::Leaf)?;
-    asm.use_features(Features::detect());
+    asm.use_features(features);
     let [data, length, wire, best] = params.map(|param| param.reg());
     let asks = stages.iter().any(Stage::asks_length);
     if !asks {
@@ -86,10 +87,16 @@ pub(crate) fn chunk(
 }
 
 /// Writes a loop over packets, see [`ClassifyMany`].
-pub(crate) fn batch(stages: &[Stage], later: &[AtomicU64], buffer: &mut [u8], room: &mut Room) -> Result<Code, Error> {
+pub(crate) fn batch(
+    stages: &[Stage],
+    later: &[AtomicU64],
+    features: Features,
+    buffer: &mut [u8],
+    room: &mut Room,
+) -> Result<Code, Error> {
     let mut params = [Param::NONE; 3];
     let mut asm = Asm::begin(buffer.into(), room, "%p%ul%p", &mut params, Kind::Leaf)?;
-    asm.use_features(Features::detect());
+    asm.use_features(features);
     let [packets, count, out] = params.map(|param| param.reg());
     let result = asm.result();
     asm.claim(result)?;

@@ -1,0 +1,201 @@
+//! Packets of pcap and pcapng files, and pcap files of packets. Knows no filter.
+
+use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
+use quaject_esp_run::Trouble;
+use quaject_esp_run::files::NewFile;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// The least that is read at once; a packet that is longer makes it more.
+const CAPACITY: usize = 1 << 20;
+/// The most: what pcap files allow for a packet, and some.
+const MOST_CAPACITY: usize = 1 << 28;
+
+/// A packet and what its file says of it.
+pub(crate) struct Recorded<'p> {
+    /// Numbered from one.
+    pub(crate) number: u64,
+    /// The number of the link type in captures.
+    pub(crate) link_type: i32,
+    pub(crate) seconds: u32,
+    pub(crate) nanoseconds: u32,
+    pub(crate) wire_length: u32,
+    pub(crate) data: &'p [u8],
+}
+
+/// An interface of a pcapng file.
+struct Interface {
+    link_type: i32,
+    snapshot_length: u32,
+    /// Units of time in a second, and seconds to add.
+    resolution: u64,
+    offset: i64,
+}
+
+/// Gives every packet of a capture to `take`. A capture that is cut short gives what there is, and then a trouble.
+pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(), Trouble>) -> Result<(), Trouble> {
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let file: Box<dyn Read + Send> = if path.as_os_str() == "-" {
+        Box::new(io::stdin())
+    } else {
+        let opened = File::open(path).and_then(|file| {
+            if file.metadata()?.is_dir() { Err(io::Error::from(io::ErrorKind::IsADirectory)) } else { Ok(file) }
+        });
+        Box::new(opened.map_err(|error| Trouble::file("read", &name, &error))?)
+    };
+    let strange = || {
+        Trouble::new(format!("`{name}` is no capture: it does not begin as pcap and pcapng files do"))
+            .help("`tcpdump -w FILE` and Wireshark write such files")
+    };
+    let mut reader = create_reader(CAPACITY, file).map_err(|_| strange())?;
+    let mut capacity = CAPACITY;
+    let mut number = 0;
+    let mut link_type = 1;
+    let mut nanoseconds = false;
+    let mut interfaces: Vec<Interface> = Vec::new();
+    loop {
+        let broken = |why: &str| {
+            Trouble::new(format!("`{name}` {why} after packet {number}"))
+                .help("the packets before were read; `editcap` and `pcapfix` repair captures")
+        };
+        match reader.next() {
+            Ok((used, block)) => {
+                let recorded = match block {
+                    PcapBlockOwned::LegacyHeader(header) => {
+                        link_type = header.network.0;
+                        nanoseconds = header.is_nanosecond_precision();
+                        None
+                    }
+                    PcapBlockOwned::Legacy(packet) => Some(Recorded {
+                        number: number + 1,
+                        link_type,
+                        seconds: packet.ts_sec,
+                        nanoseconds: packet.ts_usec.saturating_mul(if nanoseconds { 1 } else { 1000 }),
+                        wire_length: packet.origlen,
+                        data: packet.data.get(..packet.caplen as usize).unwrap_or(packet.data),
+                    }),
+                    PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+                        interfaces.clear();
+                        None
+                    }
+                    PcapBlockOwned::NG(Block::InterfaceDescription(own)) => {
+                        interfaces.push(Interface {
+                            link_type: own.linktype.0,
+                            snapshot_length: own.snaplen,
+                            resolution: own.ts_resolution().unwrap_or(1_000_000).max(1),
+                            offset: own.if_tsoffset,
+                        });
+                        None
+                    }
+                    PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                        let Some(interface) = interfaces.get(packet.if_id as usize) else {
+                            return Err(broken("has a packet of an interface that it does not describe"));
+                        };
+                        let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                        let (whole, part) = (time / interface.resolution, time % interface.resolution);
+                        let part = u128::from(part) * 1_000_000_000 / u128::from(interface.resolution);
+                        Some(Recorded {
+                            number: number + 1,
+                            link_type: interface.link_type,
+                            seconds: (whole as i64).wrapping_add(interface.offset) as u32,
+                            nanoseconds: part as u32,
+                            wire_length: packet.origlen,
+                            data: packet.data.get(..packet.caplen as usize).unwrap_or(packet.data),
+                        })
+                    }
+                    PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+                        let Some(interface) = interfaces.first() else {
+                            return Err(broken("has a packet of an interface that it does not describe"));
+                        };
+                        let most = match interface.snapshot_length {
+                            0 => u32::MAX,
+                            length => length,
+                        };
+                        let length = packet.origlen.min(most) as usize;
+                        Some(Recorded {
+                            number: number + 1,
+                            link_type: interface.link_type,
+                            seconds: 0,
+                            nanoseconds: 0,
+                            wire_length: packet.origlen,
+                            data: packet.data.get(..length).unwrap_or(packet.data),
+                        })
+                    }
+                    // Statistics, names and the like.
+                    PcapBlockOwned::NG(_) => None,
+                };
+                if let Some(recorded) = recorded {
+                    number += 1;
+                    take(recorded)?;
+                }
+                reader.consume(used);
+            }
+            Err(PcapError::Eof) => return Ok(()),
+            Err(PcapError::Incomplete(_)) => {
+                if reader.reader_exhausted() {
+                    return Err(broken("is cut short"));
+                }
+                reader.refill().map_err(|_| broken("cannot be read on"))?;
+            }
+            Err(PcapError::BufferTooSmall) if capacity < MOST_CAPACITY => {
+                capacity *= 4;
+                if !reader.grow(capacity) {
+                    return Err(broken("has a block that is too long"));
+                }
+                reader.refill().map_err(|_| broken("cannot be read on"))?;
+            }
+            Err(PcapError::BufferTooSmall) => return Err(broken("has a block that is too long")),
+            Err(PcapError::UnexpectedEof) => return Err(broken("is cut short")),
+            Err(PcapError::HeaderNotRecognized) => return Err(strange()),
+            Err(PcapError::ReadError) => return Err(broken("cannot be read on")),
+            Err(PcapError::NomError(..) | PcapError::OwnedNomError(..)) => return Err(broken("is damaged")),
+        }
+    }
+}
+
+/// The number libpcap knows a link type by: the same but for a few old ones.
+pub(crate) fn data_link(link_type: i32) -> i32 {
+    match link_type {
+        100 => 11,
+        101 => 12,
+        other => other,
+    }
+}
+
+/// A pcap file that is being written, with times in nanoseconds.
+pub(crate) struct Writer {
+    file: NewFile,
+    pub(crate) link_type: i32,
+    pub(crate) packets: u64,
+}
+
+impl Writer {
+    /// Begins a file; it has its name once it is finished.
+    pub(crate) fn create(path: &Path, link_type: i32) -> Result<Writer, Trouble> {
+        let mut file = NewFile::create(path)?;
+        let mut header = Vec::new();
+        for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 262_144, link_type as u32] {
+            header.extend(word.to_le_bytes());
+        }
+        file.write_all(&header).map_err(|error| Trouble::file("write", path.display(), &error))?;
+        Ok(Writer { file, link_type, packets: 0 })
+    }
+
+    /// Adds a packet.
+    pub(crate) fn write(&mut self, packet: &Recorded<'_>) -> Result<(), Trouble> {
+        let words = [packet.seconds, packet.nanoseconds, packet.data.len() as u32, packet.wire_length];
+        let mut outcome = Ok(());
+        for word in words {
+            outcome = outcome.and_then(|()| self.file.write_all(&word.to_le_bytes()));
+        }
+        outcome = outcome.and_then(|()| self.file.write_all(packet.data));
+        self.packets += 1;
+        outcome.map_err(|error| Trouble::file("write", self.file.path().display(), &error))
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), Trouble> {
+        self.file.finish()
+    }
+}

@@ -1,0 +1,241 @@
+//! `qj filter`: rules and captures, right and wrong.
+
+mod support;
+
+use snapbox::str;
+use support::Folder;
+
+const RULES: &str = "# who gets what\nweb: tcp port 80\ndns: udp port 53\nip\n";
+
+/// An Ethernet packet with IPv4 and the ports of a protocol.
+fn packet(protocol: u8, from: u16, to: u16) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[12] = 8;
+    bytes[14] = 0x45;
+    bytes[23] = protocol;
+    bytes[34..36].copy_from_slice(&from.to_be_bytes());
+    bytes[36..38].copy_from_slice(&to.to_be_bytes());
+    bytes
+}
+
+fn packets() -> Vec<Vec<u8>> {
+    let mut arp = packet(0, 0, 0);
+    arp[13] = 6;
+    vec![
+        packet(6, 1000, 80),
+        packet(6, 80, 1000),
+        packet(17, 53, 9),
+        packet(1, 0, 0),
+        arp,
+        packet(6, 80, 1)[..35].to_vec(),
+    ]
+}
+
+/// A pcap file.
+fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+    for (at, packet) in packets.iter().enumerate() {
+        for word in [at as u32, 5, packet.len() as u32, 60] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+/// The same packets as pcapng, most significant byte first.
+fn pcapng(packets: &[Vec<u8>]) -> Vec<u8> {
+    fn block(kind: u32, content: &[u8]) -> Vec<u8> {
+        let padding = content.len().next_multiple_of(4) - content.len();
+        let length = (12 + content.len() + padding) as u32;
+        [&kind.to_be_bytes(), &length.to_be_bytes(), content, &vec![0; padding], &length.to_be_bytes()[..]].concat()
+    }
+    let mut bytes = block(0x0a0d_0d0a, &[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    bytes.extend(block(1, &[0, 1, 0, 0, 0, 0, 255, 255]));
+    for packet in packets {
+        let mut content: Vec<u8> =
+            [0, 0, 7, packet.len() as u32, 60].iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+        content.extend(packet);
+        bytes.extend(block(6, &content));
+    }
+    bytes
+}
+
+/// A folder with rules and captures; none where the machine has no libpcap, and is not expected to.
+fn folder() -> Option<Folder> {
+    if let Err(absent) = quaject_filter::pcap::Pcap::load() {
+        let promised = std::env::var("CI").as_deref() == Ok("true")
+            || matches!(std::env::var("QJ_TEST").as_deref(), Ok("full" | "soak"));
+        assert!(!promised, "{absent}; {}", absent.help());
+        eprintln!("SKIPPED a test: {absent}; {}", absent.help());
+        return None;
+    }
+    let folder = Folder::with(&[("rules.txt", RULES)]);
+    std::fs::write(folder.path("a.pcap"), pcap(&packets())).expect("a file can be written");
+    std::fs::write(folder.path("a.pcapng"), pcapng(&packets())).expect("a file can be written");
+    Some(folder)
+}
+
+#[test]
+fn packets_are_counted_per_rule() {
+    let Some(folder) = folder() else { return };
+    for capture in ["a.pcap", "a.pcapng"] {
+        folder
+            .qj(&format!("filter -f rules.txt -r {capture} --count"))
+            .assert()
+            .success()
+            .stdout_eq("2  web\n1  dns\n5  line-4\n")
+            .stderr_eq("6 packets, 1 that no filter matches\n");
+        folder
+            .qj(&format!("filter -f rules.txt -r {capture} --check"))
+            .assert()
+            .success()
+            .stdout_eq("6 packets, 18 evaluations, 8 matches, 0 differences\n");
+    }
+}
+
+#[test]
+fn packets_go_to_the_file_of_the_first_rule() {
+    let Some(folder) = folder() else { return };
+    folder
+        .qj("filter -f rules.txt -r a.pcap --split out")
+        .assert()
+        .success()
+        .stdout_eq("2  web.pcap\n1  dns.pcap\n2  line-4.pcap\n");
+    folder
+        .qj("filter -f rules.txt -r out/line-4.pcap --count")
+        .assert()
+        .success()
+        .stdout_eq("0  web\n0  dns\n2  line-4\n");
+}
+
+#[test]
+fn a_capture_that_is_cut_short_leaves_no_file() {
+    let Some(folder) = folder() else { return };
+    let whole = pcap(&packets());
+    for cut in [whole.len() - 1, whole.len() - 40, 30] {
+        std::fs::write(folder.path("cut.pcap"), &whole[..cut]).expect("a file can be written");
+        folder
+            .qj("filter -f rules.txt -r cut.pcap --split out")
+            .assert()
+            .code(1)
+            .stderr_eq("error: `cut.pcap` is cut short after packet [..]\nhelp: the packets before were read; [..]\n");
+        let left = std::fs::read_dir(folder.path("out")).expect("the folder was made").count();
+        assert_eq!(left, 0, "neither finished nor temporary files");
+    }
+    std::fs::write(folder.path("none.pcap"), b"no capture at all, but text").expect("a file can be written");
+    folder
+        .qj("filter -f rules.txt -r none.pcap --count")
+        .assert()
+        .code(1)
+        .stderr_eq("error: `none.pcap` is no capture: [..]\nhelp: [..]\n...\n");
+    folder.qj("filter -f rules.txt -r nowhere.pcap --count").assert().code(1);
+}
+
+#[test]
+fn captures_of_random_bytes_are_borne() {
+    let Some(folder) = folder() else { return };
+    let mut random = 7_u64;
+    let mut next = move |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    for whole in [pcap(&packets()), pcapng(&packets())] {
+        for _ in 0..20 {
+            let mut bytes = whole.clone();
+            for _ in 0..3 {
+                let at = next(bytes.len());
+                bytes[at] = [0, 1, 0x7f, 0xff, 0x80][next(5)];
+            }
+            std::fs::write(folder.path("random.pcap"), &bytes).expect("a file can be written");
+            let output = folder.qj("filter -f rules.txt -r random.pcap --count").output().expect("qj runs");
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{bytes:?}\n{output:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_rules_are_shown_with_the_place() {
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n  port 80 and and ip\nip\nb: (tcp or udp\nx:\n")
+        .expect("written");
+    folder.qj("filter -f w.txt").assert().code(1).stderr_eq(str![[r#"
+error: a name without an expression
+ --> w.txt:5:3
+  |
+5 | x:
+  |   ^
+help: write an expression behind the name, as in `web: tcp port 80`
+
+"#]]);
+    std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n  port 80 and and ip\nip\nb: (tcp or udp\n")
+        .expect("written");
+    folder.qj("filter -f w.txt").assert().code(1).stderr_eq(str![[r#"
+error: [..]
+ --> w.txt:1:8
+  |
+1 | a: tcp prot 80
+  |        ^
+help: the syntax is that of `man pcap-filter`
+error: [..]
+ --> w.txt:2:15
+  |
+2 |   port 80 and and ip
+  |               ^
+help: the syntax is that of `man pcap-filter`
+error: [..]
+ --> w.txt:4:15
+  |
+4 | b: (tcp or udp
+  |               ^
+help: the syntax is that of `man pcap-filter`
+
+"#]]);
+}
+
+#[test]
+fn a_rule_that_matches_nothing_is_warned_of() {
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("n.txt"), "n: tcp and udp\nip\n").expect("written");
+    folder.qj("filter -f n.txt -r a.pcap --count").assert().success().stdout_eq("0  n\n5  line-2\n").stderr_eq(str![[
+        r#"
+warning: no packet can match this
+ --> n.txt:1:4
+  |
+1 | n: tcp and udp
+  |    ^
+help: look for tests that contradict each other, or another link type
+6 packets, 1 that no filter matches
+
+"#
+    ]]);
+}
+
+#[test]
+fn explain_shows_tests_tables_and_code() {
+    let Some(folder) = folder() else { return };
+    let text = folder.qj("filter -f rules.txt --explain").output().expect("qj runs").stdout;
+    let text = String::from_utf8(text).expect("it is text");
+    for part in ["web: tcp port 80", "[12:2] == 0x800", "stage 0", "3 filters in "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn fuzz_compares_engines() {
+    Folder::with(&[])
+        .qj("filter fuzz --rounds 20 --seed 5")
+        .assert()
+        .success()
+        .stdout_eq("20 rounds, [..] filters, [..] packets, [..] evaluations, [..] matches, 0 differences\n");
+}
+
+#[test]
+fn what_is_asked_must_fit() {
+    let Some(folder) = folder() else { return };
+    folder.qj("filter").assert().code(2);
+    folder.qj("filter -f rules.txt --count").assert().code(2);
+    folder.qj("filter -f rules.txt -r a.pcap --count --check").assert().code(2);
+    folder.qj("filter -f rules.txt -r a.pcap").assert().code(2);
+}
