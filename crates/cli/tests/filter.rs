@@ -34,7 +34,7 @@ fn packets() -> Vec<Vec<u8>> {
 /// A pcap file.
 fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes: Vec<u8> =
-        [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 0x3000_0001].iter().flat_map(|word| word.to_le_bytes()).collect();
     for (at, packet) in packets.iter().enumerate() {
         for word in [at as u32, 5, packet.len() as u32, 60] {
             bytes.extend(word.to_le_bytes());

@@ -63,7 +63,8 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
             Ok((used, block)) => {
                 let recorded = match block {
                     PcapBlockOwned::LegacyHeader(header) => {
-                        link_type = header.network.0;
+                        // The bits above tell how long checksums behind frames are.
+                        link_type = header.network.0 & 0x03ff_ffff;
                         nanoseconds = header.is_nanosecond_precision();
                         None
                     }
