@@ -16,9 +16,9 @@ use std::path::PathBuf;
     disable_help_subcommand = true,
     after_help = "Exit status:\n  \
                   0  done\n  \
-                  1  the program is wrong, or a file cannot be read or written\n  \
+                  1  the program is wrong, or a file cannot be read or made\n  \
                   2  wrong usage: the command line asks for what there is not\n  \
-                  3  a fault while running\n  \
+                  3  a fault while running, or its input or output fails under way\n  \
                   4  `qj verify` ended at a limit\n\
                   `exit(e)` in a program ends `qj run` with status e. Interrupted (SIGINT, SIGTERM),\n\
                   qj writes its output and dies of the signal: a shell sees 130 or 143.\n\n\
@@ -237,10 +237,12 @@ pub(crate) struct Build {
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// How the C code meets the outside world (for --emit c)
-    #[arg(long, value_name = "STYLE", default_value = "sans-io")]
-    pub(crate) style: StyleChoice,
+    ///
+    /// [default: sans-io]
+    #[arg(long, value_name = "STYLE")]
+    pub(crate) style: Option<StyleChoice>,
     /// What the names of the generated C begin with (for --emit c)
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = c_name)]
     pub(crate) prefix: Option<String>,
     /// C source, object or shared library with extern functions (for --emit exe)
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
@@ -254,6 +256,13 @@ pub(crate) struct Build {
     /// Print RAM and code bytes of each process and the bounds on waiting
     #[arg(long)]
     pub(crate) report: bool,
+}
+
+/// A name of C.
+fn c_name(text: &str) -> Result<String, String> {
+    let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    if is_name { Ok(text.to_string()) } else { Err("letters, digits and `_`, no digit first".to_string()) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -458,7 +467,9 @@ pub(crate) struct Verify {
 /// The recording holds the program and everything it learnt from outside, so no
 /// other file, clock or C function is needed. Every message the program sends is
 /// compared with the recorded one and printed with its channel's name. The exit
-/// status is that of the recorded run, or 1 if the run differs.
+/// status is that of the recorded run, or 1 if the run differs. A run that was
+/// stopped from outside, by a signal or because its input or output failed, is
+/// replayed up to there and ends with status 0.
 ///
 /// A run that `qj verify` found is stepped through in a terminal, forwards and
 /// backwards: who is where, who waits for whom, what the variables hold. Elsewhere

@@ -222,3 +222,27 @@ fn documents_name_every_command() {
         folder.qj(&format!("{command} --help")).assert().success().stdout_eq("...\nExamples:\n...\n");
     }
 }
+
+#[test]
+fn options_of_another_form_are_refused() {
+    let folder = Folder::with(&[("a.esp", "process p { }\n")]);
+    for (line, said) in [
+        ("build a.esp --emit c --extern a.c", "`--extern` has no meaning here\nhelp: it is for `--emit exe`"),
+        ("build a.esp --emit ir --style poll", "`--style` has no meaning here\nhelp: it is for `--emit c`"),
+        ("build a.esp --emit exe --prefix x", "`--prefix` has no meaning here\nhelp: it is for `--emit c`"),
+        ("build a.esp --emit c --model m", "`--model` has no meaning here\nhelp: it is for `--emit promela`"),
+    ] {
+        folder.qj(line).assert().code(2).stderr_eq(format!("error: {said}\n"));
+    }
+    for prefix in ["1a", "a-b", "x;"] {
+        let line = format!("build a.esp --emit c --prefix {prefix}");
+        folder
+            .qj(&line)
+            .assert()
+            .code(2)
+            .stderr_eq("error: invalid value[..]letters, digits and `_`, no digit first\n...\n");
+    }
+    folder.qj("graph a.esp -o -").assert().success().stdout_eq("<svg[..]\n...\n");
+    std::fs::write(folder.path("b.esp"), "import \"/dev/zero\";\n").expect("the folder is ours");
+    folder.qj("check b.esp").assert().code(1).stderr_eq("error[E0209][..]it is not a regular file\n...\n");
+}

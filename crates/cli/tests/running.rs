@@ -2,6 +2,7 @@
 
 mod support;
 
+use quaject_test_support::tool;
 use snapbox::cmd::cargo_bin;
 use snapbox::str;
 use std::io::{Read, Write};
@@ -513,4 +514,52 @@ fn every_example_does_what_it_should_on_every_engine() {
     let text = String::from_utf8_lossy(&report.stdout).into_owned();
     assert_eq!(report.status.code(), Some(0), "{text}");
     assert!(text.lines().count() > 16, "{text}");
+}
+
+/// Linkers leave out a library of which only weak symbols are wanted.
+#[test]
+fn extern_functions_come_from_a_shared_library() {
+    if tool(&["cc"]).is_none() {
+        return;
+    }
+    let program = "extern fn twice(int) -> int;\nchannel o(int) external in;\nprocess p { out(o, twice(21)); }\n";
+    let folder = Folder::with(&[("a.esp", program), ("a.c", "int twice(int x) { return 2 * x; }\n")]);
+    let compile = ["-shared", "-fPIC", "-Wl,-soname,libtwice.so.1", "-o", "libtwice.so.1", "a.c"];
+    let status = Command::new("cc").current_dir(folder.path("")).args(compile).status().expect("cc runs");
+    assert!(status.success());
+    for engine in ENGINES {
+        let run = format!("run a.esp --engine {engine} --extern libtwice.so.1");
+        folder.qj(&run).env_remove("CC").assert().success().stdout_eq("42\n");
+    }
+    folder.qj("build a.esp --emit exe -o a.out --extern libtwice.so.1").env_remove("CC").assert().success();
+    snapbox::cmd::Command::new(folder.path("a.out")).assert().success().stdout_eq("42\n");
+    for engine in ENGINES {
+        let run = format!("run a.esp --engine {engine} --extern none.so");
+        folder.qj(&run).assert().code(1).stderr_eq("error: cannot read `none.so`: no such file or directory\n...\n");
+    }
+}
+
+/// A program that is late for a tick gets the latest, however it runs.
+#[test]
+fn a_late_program_gets_the_latest_tick() {
+    let program = "channel t(int) external out = \"timer:10ms,6\";\nchannel o(int) external in;\n\
+                   process p { while { in(t, $k); out(o, k); alt { after (25 ms) { } } } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in ENGINES {
+        let run = format!("run a.esp --clock virtual --engine {engine}");
+        folder.qj(&run).assert().success().stdout_eq("1\n3\n6\n");
+    }
+    folder.qj("build a.esp --emit exe -o a.out").assert().success();
+    let run = snapbox::cmd::Command::new(folder.path("a.out")).args(["--clock", "virtual"]);
+    run.assert().success().stdout_eq("1\n3\n6\n");
+}
+
+#[test]
+fn closed_streams_are_empty_and_take_everything() {
+    let folder = Folder::with(&[("a.esp", ADD)]);
+    folder.qj("build a.esp --emit exe -o a.out").assert().success();
+    for line in ["./a.out <&-", "echo 1 2 | ./a.out >&-"] {
+        let shell = snapbox::cmd::Command::new("sh").current_dir(folder.path("")).args(["-c", line]);
+        shell.assert().success().stdout_eq("").stderr_eq("");
+    }
 }

@@ -788,6 +788,7 @@ static void fill_batch(port *q, int64_t now)
 {
     /* A tick waits at the clock, not here: a program that is late gets the latest. */
     size_t capacity = q->kind == TIMER ? 1 : q->capacity;
+    if (q->kind == TIMER && q->count != 0 && due_ns(q) <= now) next_tick(q, q->batch, now);
     while (!input_trouble && !q->closed && q->count < capacity) {
         unsigned char *at = q->batch + q->count * q->channel->size;
         offer found = q->kind == TEXT ? next_text(q, at) : q->kind == BYTES ? next_bytes(q, at) : next_tick(q, at, now);
@@ -1312,6 +1313,15 @@ static void tell_fault(void *state)
     if (fault->help) fprintf(stderr, "help: %s\n", fault->help);
 }
 
+/* Standard streams that are closed are empty and take everything, as for `qj run`; nor may a file get their numbers. */
+static void open_standard_streams(void)
+{
+    int fd;
+    for (fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) exit(WRONG);
+    }
+}
+
 int main(int count, char **words)
 {
     uint32_t i, all = qj_sources + qj_sinks;
@@ -1323,6 +1333,7 @@ int main(int count, char **words)
     } *output;
     void *state;
     bool refill;
+    open_standard_streams();
     clock_gettime(CLOCK_MONOTONIC, &started);
     ports = grow(NULL, sizeof *ports * all);
     memset(ports, 0, sizeof *ports * all);

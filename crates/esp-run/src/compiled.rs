@@ -9,6 +9,7 @@
 //! Messages are taken from the drivers ahead of time, as many as fit a batch: the program sees the same sequence.
 
 use crate::compiler::{Product, Workshop};
+use crate::externs::check_files;
 use crate::fault::{name_at, waits_of};
 use crate::marshal;
 use crate::ports::{Ports, Wake};
@@ -126,6 +127,7 @@ impl Library {
         workshop.write(HEADER_NAME, &generated.header)?;
         let abi = generated.abi.clone();
         let mut inputs = vec![workshop.write("program.c", &generated.source)?];
+        check_files(externs)?;
         inputs.extend(externs.iter().cloned());
         let output = workshop.path("program.so");
         workshop.build(Product::Library, &inputs, &["ESP_OPTIONAL_EXTERNS"], &output)?;
@@ -332,6 +334,13 @@ impl Batch {
     /// Takes messages from the driver.
     fn fill(&mut self, program: &Program, ports: &mut Ports<'_>) {
         let keep = ports.is_timer(self.channel);
+        if self.borrowed
+            && let Offer::Message(message) = ports.peek(self.channel)
+        {
+            self.count -= 1;
+            self.store(program, message);
+            self.count += 1;
+        }
         while self.count < self.capacity && !self.closed && !self.borrowed {
             match ports.peek(self.channel) {
                 Offer::Pending => return,

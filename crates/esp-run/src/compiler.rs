@@ -64,8 +64,13 @@ impl Workshop {
         };
         command.arg("-o").arg(output);
         for input in inputs {
-            // A library is looked for again when the product is loaded, so its whole path goes in.
+            // A library is looked for again when the product is loaded, so its whole path goes in; and though all that
+            // is wanted of it may be weak symbols, for which alone linkers leave libraries out.
             let input = std::path::absolute(input).unwrap_or_else(|_| input.clone());
+            if is_library(&input) {
+                command.arg("-Wl,--no-as-needed");
+                command.args(input.parent().map(|folder| format!("-Wl,-rpath,{}", folder.display())));
+            }
             command.arg(input);
         }
         command.arg("-lm");
@@ -83,6 +88,11 @@ impl Workshop {
         command.arg("-o").arg(output).arg(source);
         run(command)
     }
+}
+
+/// Whether a file is a shared library, by its name: `libm.so`, `libm.so.6`.
+fn is_library(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().split('.').skip(1).any(|part| part == "so"))
 }
 
 /// The compiler's first words about itself, and the flags.

@@ -65,6 +65,10 @@ impl Loader for Disk {
         let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
         let path = normal(&folder.join(path));
         let bytes = match &self.origin {
+            // What is imported is read again and again: a pipe or a device is not.
+            Origin::Disk if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) => {
+                return Err("it is not a regular file".to_string());
+            }
             Origin::Disk => read_bytes(&path).map_err(|trouble| match trouble.cause.split_once("`: ") {
                 // The compiler names the file itself.
                 Some((_, reason)) => reason.to_string(),

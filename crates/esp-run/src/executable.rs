@@ -4,6 +4,7 @@
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{Product, Workshop};
 use crate::drivers::type_name;
+use crate::externs::check_files;
 use crate::fault_tables;
 use crate::run::c_options;
 use crate::trouble::Trouble;
@@ -35,6 +36,7 @@ pub fn build_executable(
         workshop.write("tables.c", &tables(program, &generated, &name))?,
         workshop.write("hosted.c", HOSTED_MAIN)?,
     ];
+    check_files(externs)?;
     inputs.extend(externs.iter().cloned());
     let built = workshop.path("executable");
     workshop.build(Product::Executable, &inputs, &["ESP_OPTIONAL_EXTERNS"], &built)?;

@@ -38,6 +38,21 @@ enum State {
 /// Calls one function: arguments, result. Returns 0 if there is no such function.
 type Shim = unsafe extern "C" fn(*const *mut c_void, *mut c_void) -> i32;
 
+/// Whether the files given with `--extern` are there, in our words rather than the C compiler's.
+pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), Trouble> {
+    for file in files {
+        let is_folder = |file: std::fs::File| file.metadata().map(|metadata| metadata.is_dir());
+        let cause = match std::fs::File::open(file).and_then(is_folder) {
+            Ok(false) => continue,
+            Ok(true) => "it is a directory".to_string(),
+            Err(error) => reason(&error),
+        };
+        return Err(Trouble::new(format!("cannot read `{}`: {cause}", file.display()))
+            .help("`--extern` takes a C source, an object or a shared library"));
+    }
+    Ok(())
+}
+
 struct Loaded {
     shims: Vec<Shim>,
     // Dropped last: the shims lie in it. The library keeps its file; the folder may go.
@@ -49,16 +64,7 @@ impl Externs {
     /// name and text. Sources are compiled now, so that their errors come before the program runs; without any, the
     /// C library's own functions are found when one is called.
     pub fn new(program: &Program, files: &[PathBuf], headers: Vec<(String, String)>) -> Result<Externs, Trouble> {
-        for file in files {
-            let is_folder = |file: std::fs::File| file.metadata().map(|metadata| metadata.is_dir());
-            let cause = match std::fs::File::open(file).and_then(is_folder) {
-                Ok(false) => continue,
-                Ok(true) => "it is a directory".to_string(),
-                Err(error) => reason(&error),
-            };
-            return Err(Trouble::new(format!("cannot read `{}`: {cause}", file.display()))
-                .help("`--extern` takes a C source, an object or a shared library"));
-        }
+        check_files(files)?;
         let mut externs = Externs { files: files.to_vec(), headers, state: State::Unloaded };
         if !files.is_empty() {
             externs.state = State::Loaded(externs.load(program)?);

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 const RING: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
+    refuse_idle_options(&arguments)?;
     let stem = arguments
         .file
         .file_stem()
@@ -34,9 +35,9 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 prefix: arguments.prefix.clone(),
                 header_name: format!("{stem}.h"),
                 style: match arguments.style {
-                    StyleChoice::Poll => c::Style::Poll,
-                    StyleChoice::Post => c::Style::Post { ring: RING },
-                    StyleChoice::SansIo => c::Style::SansIo,
+                    Some(StyleChoice::Poll) => c::Style::Poll,
+                    Some(StyleChoice::Post) => c::Style::Post { ring: RING },
+                    Some(StyleChoice::SansIo) | None => c::Style::SansIo,
                 },
                 checks: match checks(arguments.checked) {
                     Checks::On => c::Checks::Overflow,
@@ -74,6 +75,23 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         say("help: `--report` tells about generated C: add `--emit c`\n");
     }
     Ok(Status::Done)
+}
+
+/// Refuses options of other forms: whoever gives one expects it to do something.
+fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
+    let options = [
+        ("--style", arguments.style.is_some(), EmitForm::C, "c"),
+        ("--prefix", arguments.prefix.is_some(), EmitForm::C, "c"),
+        ("--extern", !arguments.externs.is_empty(), EmitForm::Exe, "exe"),
+        ("--model", arguments.model.is_some(), EmitForm::Promela, "promela"),
+    ];
+    match options.iter().find(|(_, is_given, form, _)| *is_given && arguments.emit != *form) {
+        Some((option, _, _, form)) => {
+            let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
+            Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What became of groups of processes that were to be fused.

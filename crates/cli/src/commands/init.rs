@@ -20,6 +20,7 @@ pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
         .next_back()
         .and_then(|last| last.as_os_str().to_str())
         .map(|name| name.replace(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'), "_"))
+        .map(|name| name.trim_start_matches('-').to_string())
         .filter(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
         .unwrap_or_else(|| "main".to_string());
     let files = [("esp", PROGRAM), ("in", INPUT), ("out", OUTPUT)]
@@ -34,7 +35,15 @@ pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
     for (path, text) in &files {
         write_file(path, text.as_bytes()).map_err(Stop::at)?;
     }
-    let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", folder.display()) };
+    let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", shell_word(folder)) };
     print(format!("made {name}.esp with its test; now\n{go}  qj run {name}.esp < {name}.in\n  qj test\n").as_bytes())?;
     Ok(Status::Done)
+}
+
+/// A path as one types it after `cd`.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

@@ -90,6 +90,11 @@ impl Input {
                 Source::Timer(timer) => timer.next(now_ns, &mut self.message),
             };
             self.wanted |= self.state == State::Pending;
+        } else if let (State::Offered, Source::Timer(timer)) = (self.state, &mut self.source)
+            && timer.due_ns().is_some_and(|due| due <= now_ns)
+        {
+            // Nobody has received the last tick yet: they get this one.
+            timer.next(now_ns, &mut self.message);
         }
         Ok(self.state)
     }
