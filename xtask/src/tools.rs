@@ -52,6 +52,38 @@ const TOOLS: &[Tool] = &[
         probe: "curl --version",
         needed_by: "the file server of Asynchronous C serves real clients",
     },
+    Tool { package: Package::Named("tftp-hpa"), probe: "tftp -V", needed_by: "the TFTP server serves real clients" },
+    Tool {
+        package: Package::Named("tftpd-hpa"),
+        probe: "in.tftpd -V || /usr/sbin/in.tftpd -V",
+        needed_by: "the TFTP client is served by a real server",
+    },
+    Tool {
+        package: Package::Named("gcc-arm-none-eabi"),
+        probe: "arm-none-eabi-gcc --version",
+        needed_by: "programs on a Cortex-M3 without a C library",
+    },
+    Tool {
+        package: Package::Named("gcc-riscv64-unknown-elf"),
+        probe: "riscv64-unknown-elf-gcc --version",
+        needed_by: "programs on a 32-bit RISC-V without a C library",
+    },
+    Tool {
+        package: Package::Named("qemu-system-arm"),
+        probe: "qemu-system-arm --version",
+        needed_by: "programs on a Cortex-M3 serve real clients",
+    },
+    Tool {
+        package: Package::Named("qemu-system-misc"),
+        probe: "qemu-system-riscv32 --version",
+        needed_by: "programs on a 32-bit RISC-V serve real clients",
+    },
+    Tool { package: Package::Named("iputils-ping"), probe: "ping -V", needed_by: "the kernel pings a program" },
+    Tool {
+        package: Package::Named("iproute2"),
+        probe: "ip -V",
+        needed_by: "the drivers of network interfaces, in a network of their own",
+    },
     Tool {
         package: Package::Named("wrk"),
         // It says its version, and ends with status 1.

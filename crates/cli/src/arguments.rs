@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use quaject_esp_run::{Binding, Memory, Time};
+use quaject_esp_run::{Binding, Faults, Memory, Time};
 use std::path::PathBuf;
 
 /// Checks, runs and compiles programs in ESP, the language of processes and
@@ -108,8 +108,18 @@ pub(crate) struct Check {
 ///   timer:PERIOD   a tick every 10ms, 2s ...: nothing, or an integer, the number of
 ///                  the tick;
 ///                  `timer:10ms,5` closes the channel after 5
+///   udp:[ADDR:]PORT        datagrams: address, port, bytes
+///   tcp:[ADDR:]PORT        connections; `tcp:-` only makes them
+///   file:FOLDER            files of a folder: open, read at, write at, close ...
+///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface
+///   exec:COMMAND           as bytes: what a shell command reads and writes
+///   serial:PATH[,BAUD], pty:PATH
+///                          as bytes: a serial line, a terminal of one's own
 ///
-/// PATH `-` is standard input or output. Without --bind a channel has the driver
+/// Those from `udp` on serve a channel in each direction if both are bound to the
+/// same: one socket, one folder, one line. The book's chapter on drivers tells what
+/// their messages hold; a channel whose type does not fit is refused with one that
+/// does. PATH `-` is standard input or output. Without --bind a channel has the driver
 /// its declaration names, else `text:-`. At the end of the data a channel is
 /// closed. Output is written when the program ends or sleeps, at a fault, and at
 /// SIGINT and SIGTERM. A malformed message stops the program as a fault does.
@@ -125,6 +135,7 @@ pub(crate) struct Check {
     printf '3 4\\n' | qj run add.esp\n  \
     qj run words.esp --bind inputC=bytes:README.md --bind totalC=text:totals.txt\n  \
     qj run clock.esp --bind tickC=timer:500ms,10\n  \
+    qj run echo.esp --bind inC=udp:7 --bind outC=udp:7 --fault udp:loss=5%,seed=7\n  \
     qj run sender.esp --extern help.c --engine c\n  \
     qj run race.esp --seed 7               another order of execution\n  \
     qj run server.esp --record run.qjr     then: qj replay run.qjr"
@@ -151,6 +162,10 @@ pub(crate) struct RunOptions {
     /// Serve an external channel by a driver, as in `linesC=text:in.txt`
     #[arg(long, value_name = "CHANNEL=DRIVER:ARG")]
     pub(crate) bind: Vec<Binding>,
+    /// Lose, double, delay or damage messages of a driver or channel, as in `udp:loss=5%,seed=7`; also dup=, reorder=,
+    /// flip=, delay=1ms..20ms, cut=1s/10s
+    #[arg(long, value_name = "WHERE:FAULTS")]
+    pub(crate) fault: Vec<Faults>,
     /// C source, object or shared library with extern functions
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,

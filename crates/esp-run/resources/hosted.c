@@ -974,7 +974,7 @@ static void choose(port *q, const char *driver)
     const char *argument = strchr(driver, ':');
     size_t name = argument ? (size_t)(argument - driver) : strlen(driver);
     argument = argument ? argument + 1 : "";
-    if (same("file", driver, name)) {
+    if (same("data", driver, name)) {
         if (q->kind == TIMER) q->kind = TEXT;
     } else if (same("text", driver, name)) {
         q->kind = TEXT;
@@ -994,7 +994,7 @@ static void choose(port *q, const char *driver)
         return;
     } else {
         fail(USAGE, "channel `%s`: there is no driver `%.*s`", q->channel->name, (int)name, driver);
-        help("choose another with `--bind %s=text:PATH`; drivers are `text:PATH`, `bytes:PATH` and `timer:10ms`",
+        help("choose another with `--bind %s=text:PATH`; an executable has `text:PATH`, `bytes:PATH` and `timer:10ms`",
              q->channel->name);
         die();
     }
@@ -1113,7 +1113,7 @@ static void read_arguments(int count, char **words)
             usage(stderr);
             exit(USAGE);
         }
-        /* The default says whether `file:` is text or bytes. */
+        /* The default says whether `data:` is text or bytes. */
         ports[c].kind = !strncmp(ports[c].channel->driver, "bytes:", 6) ? BYTES : TEXT;
         ports[c].driver = value + 1;
         choose(&ports[c], value + 1);

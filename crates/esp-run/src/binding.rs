@@ -3,6 +3,8 @@
 
 use crate::trouble::Trouble;
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
+use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,8 +22,8 @@ pub struct Binding {
 pub enum Choice {
     /// This driver.
     Driver(Driver),
-    /// The driver the channel's declaration names, `text` or `bytes`, at this place.
-    File(Place),
+    /// The driver the channel's declaration names, `text` or `bytes`, with the data of this place.
+    Data(Place),
 }
 
 /// What serves an external channel.
@@ -38,6 +40,38 @@ pub enum Driver {
         /// How many messages there are before the channel closes.
         limit: Option<u64>,
     },
+    /// A thing that two channels may share, one for each direction.
+    Device(Device),
+}
+
+/// What one channel may read while another writes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Device {
+    /// UDP sockets.
+    Udp(Endpoint),
+    /// TCP connections, those that come in at this place among them.
+    Tcp(Option<Endpoint>),
+    /// The files of a folder.
+    Files(PathBuf),
+    /// The other end of a TAP interface.
+    Tap(String),
+    /// A network interface, frame by frame.
+    Packet(String),
+}
+
+/// Where a socket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// One of this machine's addresses, or 0.0.0.0 for all of them.
+    pub address: Ipv4Addr,
+    /// The port; 0 lets the system choose one.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.address, self.port)
+    }
 }
 
 /// Where data comes from or goes to.
@@ -47,10 +81,27 @@ pub enum Place {
     Standard,
     /// A file, device or named pipe.
     Path(PathBuf),
+    /// A shell command: what it reads and what it writes.
+    Command(String),
+    /// A serial line, and its bits per second if they are to be set.
+    Serial(PathBuf, Option<u32>),
+    /// A terminal of its own, whose other end has this name.
+    Pty(PathBuf),
 }
 
-const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH` and `timer:10ms`; PATH `-` is standard input or output; \
-                       `file:PATH` keeps the channel's own driver";
+const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `timer:10ms`, `udp:PORT`, `tcp:PORT`, `file:FOLDER`, \
+                       `tap:NAME`, `packet:NAME`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
+                       more";
+
+impl Place {
+    /// Whether channels in both directions must share what is opened.
+    pub(crate) fn is_opened_once(&self) -> bool {
+        match self {
+            Place::Standard | Place::Path(_) => false,
+            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => true,
+        }
+    }
+}
 
 impl std::str::FromStr for Binding {
     type Err = Trouble;
@@ -64,7 +115,7 @@ impl std::str::FromStr for Binding {
             return Err(Trouble::usage(format!("`{text}` names no channel")).help(form));
         }
         let choice = match driver.split_once(':') {
-            Some(("file", place)) => Choice::File(parse_place(driver, "file", place)?),
+            Some(("data", place)) => Choice::Data(parse_place(driver, "data", place)?),
             Some(_) | None => Choice::Driver(driver.parse()?),
         };
         Ok(Binding { channel: channel.to_string(), choice })
@@ -81,12 +132,89 @@ impl std::str::FromStr for Driver {
             "text" => Ok(Driver::Text(place()?)),
             "bytes" => Ok(Driver::Bytes(place()?)),
             "timer" => timer(argument),
+            "exec" => Ok(Driver::Bytes(Place::Command(named(text, argument, "a command")?))),
+            "serial" => serial(argument),
+            "pty" => Ok(Driver::Bytes(Place::Pty(named(text, argument, "a name for the terminal")?.into()))),
+            "udp" => Ok(Driver::Device(Device::Udp(endpoint(name, argument)?))),
+            "tcp" if argument == "-" => Ok(Driver::Device(Device::Tcp(None))),
+            "tcp" => Ok(Driver::Device(Device::Tcp(Some(endpoint(name, argument)?)))),
+            "file" => Ok(Driver::Device(Device::Files(named(text, argument, "a folder")?.into()))),
+            "tap" => Ok(Driver::Device(Device::Tap(named(text, argument, "an interface")?))),
+            "packet" => Ok(Driver::Device(Device::Packet(named(text, argument, "an interface")?))),
             _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
 }
 
-/// What stands after `text:`, `bytes:` and `file:`.
+impl Driver {
+    /// What the command line calls drivers of this kind.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Driver::Text(_) => "text",
+            Driver::Bytes(Place::Command(_)) => "exec",
+            Driver::Bytes(Place::Serial(..)) => "serial",
+            Driver::Bytes(Place::Pty(_)) => "pty",
+            Driver::Bytes(Place::Standard | Place::Path(_)) => "bytes",
+            Driver::Timer { .. } => "timer",
+            Driver::Device(device) => match device {
+                Device::Udp(_) => "udp",
+                Device::Tcp(_) => "tcp",
+                Device::Files(_) => "file",
+                Device::Tap(_) => "tap",
+                Device::Packet(_) => "packet",
+            },
+        }
+    }
+
+    /// Where its data comes from or goes to, if it is of the kind that has such a place.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        match self {
+            Driver::Text(place) | Driver::Bytes(place) => Some(place),
+            Driver::Timer { .. } | Driver::Device(_) => None,
+        }
+    }
+}
+
+/// An argument that may not be missing.
+fn named(text: &str, argument: &str, what: &str) -> Result<String, Trouble> {
+    if argument.is_empty() {
+        return Err(Trouble::usage(format!("driver `{text}` does not name {what}")).help(DRIVERS));
+    }
+    Ok(argument.to_string())
+}
+
+/// `69` or `0.0.0.0:69`. A port alone is one of this machine for itself: nobody shall serve a network unawares.
+fn endpoint(driver: &str, argument: &str) -> Result<Endpoint, Trouble> {
+    let parsed = match argument.rsplit_once(':') {
+        Some((address, port)) => address.parse().ok().zip(port.parse().ok()),
+        None => argument.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port)),
+    };
+    let (address, port) = parsed.ok_or_else(|| {
+        Trouble::usage(format!("`{driver}:{argument}` names no port")).help(format!(
+            "write `{driver}:PORT` for this machine's own use, `{driver}:0.0.0.0:PORT` for every network it is in"
+        ))
+    })?;
+    Ok(Endpoint { address, port })
+}
+
+/// `/dev/ttyUSB0` or `/dev/ttyUSB0,19200`.
+fn serial(argument: &str) -> Result<Driver, Trouble> {
+    let wrong = || {
+        Trouble::usage(format!("`serial:{argument}` is no serial line"))
+            .help("write its device and, if it shall be set, its speed: `serial:/dev/ttyUSB0,19200`")
+    };
+    let (path, speed) = match argument.split_once(',') {
+        Some((path, speed)) => (path, Some(speed.parse().map_err(|_| wrong())?)),
+        None => (argument, None),
+    };
+    if path.is_empty() || speed == Some(0) {
+        Err(wrong())
+    } else {
+        Ok(Driver::Bytes(Place::Serial(path.into(), speed)))
+    }
+}
+
+/// What stands after `text:`, `bytes:` and `data:`.
 fn parse_place(text: &str, driver: &str, argument: &str) -> Result<Place, Trouble> {
     match argument {
         "" => Err(Trouble::usage(format!("driver `{text}` names no file"))
@@ -148,8 +276,10 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
         }
         drivers[index] = Some(match (&binding.choice, &drivers[index]) {
             (Choice::Driver(driver), _) => driver.clone(),
-            (Choice::File(place), Some(Driver::Bytes(_))) => Driver::Bytes(place.clone()),
-            (Choice::File(place), Some(Driver::Text(_) | Driver::Timer { .. }) | None) => Driver::Text(place.clone()),
+            (Choice::Data(place), Some(Driver::Bytes(_))) => Driver::Bytes(place.clone()),
+            (Choice::Data(place), Some(Driver::Text(_) | Driver::Timer { .. } | Driver::Device(_)) | None) => {
+                Driver::Text(place.clone())
+            }
         });
     }
     for (channel, driver) in program.channels.iter().zip(&drivers) {
@@ -159,7 +289,35 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
         }
     }
     share_standard_input(program, &drivers)?;
+    share_devices(program, &drivers)?;
     Ok(drivers)
+}
+
+/// A device has one channel in each direction: which message would be whose?
+fn share_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
+    let devices: Vec<_> = program
+        .channels
+        .iter()
+        .zip(drivers)
+        .filter(|(_, driver)| match driver {
+            Some(Driver::Device(_)) => true,
+            Some(driver) => driver.place().is_some_and(Place::is_opened_once),
+            None => false,
+        })
+        .collect();
+    for (at, (channel, driver)) in devices.iter().enumerate() {
+        for (other, other_driver) in &devices[..at] {
+            if driver == other_driver && channel.boundary == other.boundary {
+                let name = driver.as_ref().map_or("", Driver::name);
+                return Err(Trouble::usage(format!(
+                    "channels `{}` and `{}` share one `{name}` driver in the same direction",
+                    other.name, channel.name
+                ))
+                .help("one channel that the program reads and one that it writes may share it"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
@@ -188,10 +346,7 @@ fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
 fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
     let mut first: Option<ChannelId> = None;
     for (index, (channel, driver)) in program.channels.iter().zip(drivers).enumerate() {
-        let standard = match driver {
-            Some(Driver::Text(Place::Standard) | Driver::Bytes(Place::Standard)) => true,
-            Some(Driver::Text(Place::Path(_)) | Driver::Bytes(Place::Path(_)) | Driver::Timer { .. }) | None => false,
-        };
+        let standard = driver.as_ref().and_then(Driver::place) == Some(&Place::Standard);
         if channel.boundary != Boundary::FromWorld || !standard {
             continue;
         }
@@ -223,6 +378,11 @@ mod tests {
         assert_eq!(parse("c=text:-"), bind(Driver::Text(Place::Standard)));
         assert_eq!(parse("c=bytes:a=b:c"), bind(Driver::Bytes(Place::Path("a=b:c".into()))));
         assert_eq!(parse("c=timer:10ms"), bind(Driver::Timer { period: Duration::from_millis(10), limit: None }));
+        let endpoint = |port| super::Endpoint { address: std::net::Ipv4Addr::LOCALHOST, port };
+        assert_eq!(parse("c=udp:69"), bind(Driver::Device(super::Device::Udp(endpoint(69)))));
+        assert_eq!(parse("c=tcp:-"), bind(Driver::Device(super::Device::Tcp(None))));
+        assert_eq!(parse("c=serial:d,9600"), bind(Driver::Bytes(Place::Serial("d".into(), Some(9600)))));
+        assert_eq!(parse("c=data:-"), Ok(Binding { channel: "c".to_string(), choice: Choice::Data(Place::Standard) }));
         assert_eq!(parse("c=timer:2s,5"), bind(Driver::Timer { period: Duration::from_secs(2), limit: Some(5) }));
     }
 
@@ -231,7 +391,12 @@ mod tests {
         for (text, cause) in [
             ("c", "`c` names no driver"),
             ("=text:-", "`=text:-` names no channel"),
-            ("c=tap:tap0", "there is no driver `tap`"),
+            ("c=can:can0", "there is no driver `can`"),
+            ("c=udp:", "`udp:` names no port"),
+            ("c=udp:65536", "`udp:65536` names no port"),
+            ("c=tcp:localhost:80", "`tcp:localhost:80` names no port"),
+            ("c=file:", "driver `file:` does not name a folder"),
+            ("c=serial:/dev/ttyS0,fast", "`serial:/dev/ttyS0,fast` is no serial line"),
             ("c=text", "driver `text` names no file"),
             ("c=timer:", "`timer:` is no timer"),
             ("c=timer:10", "`timer:10` is no timer"),

@@ -7,14 +7,17 @@
 
 use crate::binding::{self, Binding, Driver};
 use crate::clock::{Clock, Time};
+use crate::drivers::devices::{self, Device, Ends, Received};
 use crate::drivers::input::{Input, State};
 use crate::drivers::output::Output;
+use crate::drivers::places::{Places, Use};
 use crate::drivers::stream::{Writer, Written};
 use crate::externs::Externs;
+use crate::faults::{self, Faults, Medium};
 use crate::signals::Signals;
 use crate::trouble::{Trouble, reason};
 use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Program, Purity};
+use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
@@ -26,7 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Ports<'p> {
     program: &'p Program,
     channels: Vec<Port>,
+    /// By channel; what stands between it and its driver, if anything does.
+    media: Vec<Option<Medium>>,
     writers: Vec<Writer>,
+    devices: Vec<Box<dyn Device>>,
+    places: Places,
     clock: Clock,
     externs: Externs,
     /// What went wrong in an input; the channel has nothing to say from then on.
@@ -40,6 +47,19 @@ enum Port {
     Internal,
     Input(Input),
     Output(Output),
+    /// What the program reads of a device.
+    From(Incoming),
+    /// What it writes to one, by its number.
+    To(usize),
+}
+
+/// The end of a device that a program reads.
+struct Incoming {
+    device: usize,
+    message: Vec<Datum>,
+    offered: bool,
+    /// Whether somebody asked in vain since the last sleep.
+    wanted: bool,
 }
 
 /// What ended a sleep.
@@ -62,26 +82,93 @@ pub(crate) enum Hurry {
     Stopped,
 }
 
+/// Drivers while they are opened.
+struct Opening<'p, 'd> {
+    program: &'p Program,
+    drivers: &'d [Option<Driver>],
+    writers: Vec<Writer>,
+    devices: Vec<Box<dyn Device>>,
+    /// Which driver each of the devices is.
+    names: Vec<&'d Driver>,
+    places: Places,
+}
+
+impl<'d> Opening<'_, 'd> {
+    fn port(&mut self, channel: &Channel, driver: &'d Driver) -> Result<Port, Trouble> {
+        if let Driver::Device(_) = driver {
+            let device = self.device(driver)?;
+            return Ok(match channel.boundary {
+                Boundary::Internal => Port::Internal,
+                Boundary::FromWorld => {
+                    Port::From(Incoming { device, message: Vec::new(), offered: false, wanted: false })
+                }
+                Boundary::ToWorld => Port::To(device),
+            });
+        }
+        let used = self.used(driver);
+        let (program, places) = (self.program, &mut self.places);
+        match channel.boundary {
+            Boundary::Internal => Ok(Port::Internal),
+            Boundary::FromWorld => Input::open(program, channel, driver, used, places).map(Port::Input),
+            Boundary::ToWorld => {
+                Output::open(program, channel, driver, used, places, &mut self.writers).map(Port::Output)
+            }
+        }
+    }
+
+    /// The number of a device, which is opened for all its channels when it is first asked for.
+    fn device(&mut self, driver: &'d Driver) -> Result<usize, Trouble> {
+        if let Some(number) = self.names.iter().position(|name| *name == driver) {
+            return Ok(number);
+        }
+        let Driver::Device(name) = driver else { unreachable!("`port` asks for devices only") };
+        let end = |boundary| {
+            let channels = self.program.channels.iter().zip(self.drivers);
+            let mut ends = channels.filter(|(channel, at)| channel.boundary == boundary && at.as_ref() == Some(driver));
+            ends.next().map(|(channel, _)| channel)
+        };
+        let ends = Ends { input: end(Boundary::FromWorld), output: end(Boundary::ToWorld) };
+        self.devices.push(devices::open(self.program, name, ends)?);
+        self.names.push(driver);
+        Ok(self.devices.len() - 1)
+    }
+
+    fn used(&self, driver: &Driver) -> Use {
+        let mut used = Use::default();
+        for (channel, other) in self.program.channels.iter().zip(self.drivers) {
+            if other.as_ref().and_then(Driver::place) == driver.place() {
+                used.reads |= channel.boundary == Boundary::FromWorld;
+                used.writes |= channel.boundary == Boundary::ToWorld;
+            }
+        }
+        used
+    }
+}
+
 impl<'p> Ports<'p> {
     /// Opens the drivers of a program: those of `bindings`, else those it names itself, else `text:-`.
     pub fn open(
         program: &'p Program,
         bindings: &[Binding],
+        faults: &[Faults],
         externs: Externs,
         time: Time,
     ) -> Result<Ports<'p>, Trouble> {
         let drivers = binding::resolve(program, bindings)?;
-        let mut writers = Vec::new();
+        let media = media(program, &drivers, faults)?;
+        let mut opening = Opening {
+            program,
+            drivers: &drivers,
+            writers: Vec::new(),
+            devices: Vec::new(),
+            names: Vec::new(),
+            places: Places::default(),
+        };
         let mut channels = Vec::with_capacity(drivers.len());
         for (channel, driver) in program.channels.iter().zip(&drivers) {
-            let port = |driver: &Driver, writers: &mut Vec<Writer>| match channel.boundary {
-                Boundary::Internal => Ok(Port::Internal),
-                Boundary::FromWorld => Input::open(program, channel, driver).map(Port::Input),
-                Boundary::ToWorld => Output::open(program, channel, driver, writers).map(Port::Output),
-            };
             channels.push(match driver {
                 None => Port::Internal,
-                Some(driver) => port(driver, &mut writers).map_err(|trouble| Trouble {
+                Some(driver) => opening.port(channel, driver).map_err(|trouble| Trouble {
                     cause: trouble.cause,
                     blame: trouble.blame,
                     help: trouble.help.or_else(|| {
@@ -93,8 +180,20 @@ impl<'p> Ports<'p> {
                 })?,
             });
         }
-        let clock = Clock::start(time);
-        Ok(Ports { program, channels, writers, clock, externs, input_trouble: None, output_trouble: None, gone: false })
+        let Opening { writers, devices, places, .. } = opening;
+        Ok(Ports {
+            program,
+            channels,
+            media,
+            writers,
+            devices,
+            places,
+            clock: Clock::start(time),
+            externs,
+            input_trouble: None,
+            output_trouble: None,
+            gone: false,
+        })
     }
 
     /// What went wrong in a driver, once.
@@ -116,7 +215,7 @@ impl<'p> Ports<'p> {
     pub(crate) fn shares_outputs(&self) -> bool {
         let outputs = self.channels.iter().filter(|port| match port {
             Port::Output(_) => true,
-            Port::Internal | Port::Input(_) => false,
+            Port::Internal | Port::Input(_) | Port::From(_) | Port::To(_) => false,
         });
         outputs.count() > self.writers.len()
     }
@@ -125,15 +224,133 @@ impl<'p> Ports<'p> {
     pub(crate) fn is_timer(&self, channel: ChannelId) -> bool {
         match &self.channels[channel.0 as usize] {
             Port::Input(input) => input.descriptor().is_none(),
-            Port::Internal | Port::Output(_) => false,
+            Port::Internal | Port::Output(_) | Port::From(_) | Port::To(_) => false,
         }
     }
 
     /// Writes what can be written without waiting.
     pub(crate) fn flush(&mut self) {
+        self.release(Due::Now);
         for index in 0..self.writers.len() {
             self.flush_writer(index);
         }
+        for index in 0..self.devices.len() {
+            if let Err(trouble) = self.devices[index].flush() {
+                self.fail(trouble);
+            }
+        }
+    }
+
+    /// Hands to their drivers the messages that have passed a faulty medium.
+    fn release(&mut self, due: Due) {
+        for index in 0..self.media.len() {
+            if let (Some(_), Port::Output(_) | Port::To(_)) = (&self.media[index], &self.channels[index]) {
+                let now_ns = match due {
+                    Due::Now => self.clock.now_ns(),
+                    Due::Ever => i64::MAX,
+                };
+                while let Some(message) = self.media[index].as_mut().and_then(|medium| medium.leave(now_ns)) {
+                    self.deliver(ChannelId(index as u32), &message);
+                }
+            }
+        }
+    }
+
+    /// Hands a message to the driver of its channel.
+    fn deliver(&mut self, channel: ChannelId, message: &[Datum]) {
+        let index = channel.0 as usize;
+        let outcome = match &mut self.channels[index] {
+            Port::Output(output) => {
+                let writer = &mut self.writers[output.writer];
+                output.put(self.program, &self.program.channels[index], message, writer)
+            }
+            Port::To(device) => self.devices[*device].send(message),
+            Port::Internal | Port::Input(_) | Port::From(_) => Ok(()),
+        };
+        if let Err(trouble) = outcome {
+            self.fail(trouble);
+        }
+    }
+
+    /// How much of the output nobody takes at the moment: less is a reason to look again.
+    fn held_outputs(&self) -> usize {
+        let writers = self.writers.iter().filter(|writer| !writer.is_empty()).count();
+        writers + self.devices.iter().filter(|device| !device.is_ready()).count()
+    }
+
+    /// What a driver offers at a channel, whatever happens to it on the way.
+    fn look(&mut self, channel: ChannelId) -> Result<State, Trouble> {
+        let index = channel.0 as usize;
+        match &mut self.channels[index] {
+            Port::Input(input) => {
+                let now_ns = if input.due_ns().is_some() { self.clock.now_ns() } else { 0 };
+                input.peek(self.program, &self.program.channels[index], now_ns)
+            }
+            Port::From(incoming) => {
+                if !incoming.offered {
+                    match self.devices[incoming.device].receive()? {
+                        Received::Message(message) => {
+                            incoming.message = message;
+                            incoming.offered = true;
+                        }
+                        Received::Nothing => incoming.wanted = true,
+                    }
+                }
+                Ok(if incoming.offered { State::Offered } else { State::Pending })
+            }
+            Port::Internal | Port::Output(_) | Port::To(_) => Ok(State::Closed),
+        }
+    }
+
+    /// The message that a driver offers at a channel.
+    fn offered(&self, channel: ChannelId) -> &[Datum] {
+        match &self.channels[channel.0 as usize] {
+            Port::Input(input) => input.message(),
+            Port::From(incoming) => &incoming.message,
+            Port::Internal | Port::Output(_) | Port::To(_) => &[],
+        }
+    }
+
+    fn accept(&mut self, channel: ChannelId) {
+        match &mut self.channels[channel.0 as usize] {
+            Port::Input(input) => input.take(),
+            Port::From(incoming) => incoming.offered = false,
+            Port::Internal | Port::Output(_) | Port::To(_) => {}
+        }
+    }
+
+    /// Lets what a driver offers into the medium, and out of it what has passed.
+    fn look_through(&mut self, channel: ChannelId) -> Result<State, Trouble> {
+        let index = channel.0 as usize;
+        let now_ns = self.clock.now_ns();
+        loop {
+            let open = self.media[index].as_ref().is_some_and(|medium| !medium.closed && medium.len() < faults::HELD);
+            if !open {
+                break;
+            }
+            let state = self.look(channel)?;
+            let message = (state == State::Offered).then(|| self.offered(channel).to_vec());
+            let Some(medium) = &mut self.media[index] else { break };
+            match message {
+                Some(message) => {
+                    medium.enter(message, now_ns);
+                    self.accept(channel);
+                }
+                None => {
+                    medium.closed = state == State::Closed;
+                    break;
+                }
+            }
+        }
+        let Some(medium) = &mut self.media[index] else { return Ok(State::Closed) };
+        if medium.offered.is_none() {
+            medium.offered = medium.leave(now_ns);
+        }
+        Ok(match &medium.offered {
+            Some(_) => State::Offered,
+            None if medium.closed && medium.len() == 0 => State::Closed,
+            None => State::Pending,
+        })
     }
 
     fn flush_writer(&mut self, index: usize) {
@@ -150,9 +367,9 @@ impl<'p> Ports<'p> {
 
     /// Waits for data somebody asked for, room for output, `deadline_ns`, a timer, or a signal.
     pub(crate) fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
-        let held = self.writers.iter().filter(|writer| !writer.is_empty()).count();
+        let held = self.held_outputs();
         self.flush();
-        if self.writers.iter().filter(|writer| !writer.is_empty()).count() < held {
+        if self.held_outputs() < held {
             // There is room again: a channel that was busy may be ready.
             return signals.pending().map_or(Wake::Event, Wake::Signal);
         }
@@ -161,15 +378,27 @@ impl<'p> Ports<'p> {
         }
         let mut due_ns = deadline_ns;
         let mut asked = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
-        for port in &self.channels {
-            let Port::Input(input) = port else { continue };
-            if !input.wanted {
-                continue;
+        let mut reading = vec![false; self.devices.len()];
+        for (port, medium) in self.channels.iter().zip(&self.media) {
+            due_ns = due_ns.into_iter().chain(medium.as_ref().and_then(Medium::due_ns)).min();
+            match port {
+                Port::Input(input) if input.wanted => {
+                    if let Some(descriptor) = input.descriptor() {
+                        asked.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+                    }
+                    due_ns = due_ns.into_iter().chain(input.due_ns()).min();
+                }
+                Port::From(incoming) if incoming.wanted => {
+                    if self.devices[incoming.device].holds_input() {
+                        return signals.pending().map_or(Wake::Event, Wake::Signal);
+                    }
+                    reading[incoming.device] = true;
+                }
+                Port::Input(_) | Port::From(_) | Port::Internal | Port::Output(_) | Port::To(_) => {}
             }
-            if let Some(descriptor) = input.descriptor() {
-                asked.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
-            }
-            due_ns = due_ns.into_iter().chain(input.due_ns()).min();
+        }
+        for (device, reading) in self.devices.iter().zip(reading) {
+            device.watch(reading, &mut asked);
         }
         for writer in &self.writers {
             if !writer.is_empty() {
@@ -198,8 +427,10 @@ impl<'p> Ports<'p> {
             *now_ns = (*now_ns).max(due_ns);
         }
         for port in &mut self.channels {
-            if let Port::Input(input) = port {
-                input.wanted = false;
+            match port {
+                Port::Input(input) => input.wanted = false,
+                Port::From(incoming) => incoming.wanted = false,
+                Port::Internal | Port::Output(_) | Port::To(_) => {}
             }
         }
         Wake::Event
@@ -208,6 +439,7 @@ impl<'p> Ports<'p> {
     /// Writes everything that was sent, waiting for whoever reads it.
     pub(crate) fn finish(&mut self, hurry: Hurry) {
         let started = Instant::now();
+        self.release(Due::Ever);
         loop {
             self.flush();
             let mut asked: Vec<PollFd<'_>> = self
@@ -216,6 +448,9 @@ impl<'p> Ports<'p> {
                 .filter(|writer| !writer.is_empty())
                 .map(|writer| PollFd::from_borrowed_fd(writer.descriptor(), PollFlags::OUT))
                 .collect();
+            for device in self.devices.iter().filter(|device| device.holds_output()) {
+                device.watch(false, &mut asked);
+            }
             if asked.is_empty() || self.output_trouble.is_some() {
                 return;
             }
@@ -230,17 +465,75 @@ impl<'p> Ports<'p> {
             let _ = poll(&mut asked, timeout.as_ref());
         }
     }
+
+    /// Closes everything, and tells what was lost or went wrong outside meanwhile without ending the program.
+    pub(crate) fn put_away(mut self, hurry: Hurry) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (number, device) in self.devices.iter().enumerate() {
+            // The channel that the program reads, if there is one: most is lost there.
+            let of_device = |port: &Port| match port {
+                Port::From(incoming) => incoming.device == number,
+                Port::To(device) => *device == number,
+                Port::Internal | Port::Input(_) | Port::Output(_) => false,
+            };
+            let channel = self.channels.iter().position(of_device).map_or("", |at| &self.program.channels[at].name);
+            for (count, what) in device.losses().into_iter().filter(|(count, _)| *count > 0) {
+                notes.push(format!("{count} messages at the driver of channel `{channel}` {what} and are lost"));
+            }
+        }
+        for (channel, medium) in self.program.channels.iter().zip(&self.media) {
+            notes.extend(medium.as_ref().and_then(|medium| medium.note(&channel.name)));
+        }
+        self.channels.clear();
+        self.writers.clear();
+        notes.extend(self.places.put_away(hurry == Hurry::None));
+        notes
+    }
+}
+
+/// Which of the messages under way are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// Those whose time has come.
+    Now,
+    /// All of them.
+    Ever,
+}
+
+/// The faulty media that were asked for, by channel.
+fn media(program: &Program, drivers: &[Option<Driver>], faults: &[Faults]) -> Result<Vec<Option<Medium>>, Trouble> {
+    let mut media: Vec<Option<Medium>> = program.channels.iter().map(|_| None).collect();
+    for faults in faults {
+        let mut found = false;
+        for ((channel, driver), medium) in program.channels.iter().zip(drivers).zip(&mut media) {
+            let Some(driver) = driver else { continue };
+            if faults.selector == driver.name() || faults.selector == channel.name {
+                found = true;
+                *medium = Some(Medium::new(faults, &channel.name));
+            }
+        }
+        if !found {
+            return Err(Trouble::usage(format!(
+                "no channel is called `{0}` or bound to a driver `{0}`",
+                faults.selector
+            ))
+            .help("faults are those of a driver or of an external channel, as in `--fault udp:loss=5%`"));
+        }
+    }
+    Ok(media)
 }
 
 impl World for Ports<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        let Port::Input(input) = &mut self.channels[channel.0 as usize] else { return Offer::Closed };
         if self.input_trouble.is_some() {
             return Offer::Pending;
         }
-        let now_ns = if input.due_ns().is_some() { self.clock.now_ns() } else { 0 };
-        match input.peek(self.program, &self.program.channels[channel.0 as usize], now_ns) {
-            Ok(State::Offered) => Offer::Message(input.message()),
+        let faulty = self.media[channel.0 as usize].is_some();
+        match if faulty { self.look_through(channel) } else { self.look(channel) } {
+            Ok(State::Offered) => {
+                let passed = self.media[channel.0 as usize].as_ref().and_then(|medium| medium.offered.as_deref());
+                Offer::Message(passed.unwrap_or_else(|| self.offered(channel)))
+            }
             Ok(State::Pending) => Offer::Pending,
             Ok(State::Closed) => Offer::Closed,
             Err(trouble) => {
@@ -251,18 +544,26 @@ impl World for Ports<'_> {
     }
 
     fn take(&mut self, channel: ChannelId) {
-        if let Port::Input(input) = &mut self.channels[channel.0 as usize] {
-            input.take();
+        match &mut self.media[channel.0 as usize] {
+            Some(medium) => medium.offered = None,
+            None => self.accept(channel),
         }
     }
 
     fn readiness(&mut self, channel: ChannelId) -> Readiness {
-        let Port::Output(output) = &self.channels[channel.0 as usize] else { return Readiness::Closed };
-        let writer = output.writer;
-        if self.writers[writer].is_full() {
-            self.flush_writer(writer);
-        }
-        if self.gone || self.output_trouble.is_some() || self.writers[writer].is_full() {
+        let accepts = match &self.channels[channel.0 as usize] {
+            Port::Output(output) => {
+                let writer = output.writer;
+                if self.writers[writer].is_full() {
+                    self.flush_writer(writer);
+                }
+                !self.writers[writer].is_full()
+            }
+            Port::To(device) => self.devices[*device].is_ready(),
+            Port::Internal | Port::Input(_) | Port::From(_) => return Readiness::Closed,
+        };
+        let passes = self.media[channel.0 as usize].as_ref().is_none_or(|medium| medium.len() < faults::HELD);
+        if self.gone || self.output_trouble.is_some() || !accepts || !passes {
             Readiness::Busy
         } else {
             Readiness::Ready
@@ -270,11 +571,12 @@ impl World for Ports<'_> {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        let Port::Output(output) = &mut self.channels[channel.0 as usize] else { return };
-        let writer = &mut self.writers[output.writer];
-        let outcome = output.put(self.program, &self.program.channels[channel.0 as usize], message, writer);
-        if let Err(trouble) = outcome {
-            self.fail(trouble);
+        match &mut self.media[channel.0 as usize] {
+            None => self.deliver(channel, message),
+            Some(medium) => {
+                medium.enter(message.to_vec(), self.clock.now_ns());
+                self.release(Due::Now);
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use crate::binding::Binding;
 use crate::clock::Time;
 use crate::compiled::{HEADER_NAME, Library};
 use crate::externs::Externs;
+use crate::faults::Faults;
 use crate::machine_code::MachineCode;
 use crate::ports::{Hurry, Ports, Wake};
 use crate::record::{Header, Recorder, Recording, Replayer};
@@ -43,6 +44,8 @@ pub struct Settings {
     pub engine: Engine,
     /// Drivers.
     pub bindings: Vec<Binding>,
+    /// What the messages of some channels suffer.
+    pub faults: Vec<Faults>,
     /// C sources, objects and libraries.
     pub externs: Vec<PathBuf>,
     /// A random scheduler's seed; none: the reference schedule. For the interpreter.
@@ -115,8 +118,17 @@ pub enum Ending {
     Unread,
 }
 
+/// How a run ended, and what did not end it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub ending: Ending,
+    /// What people should know beside: messages that were lost at a driver, commands that failed.
+    pub notes: Vec<String>,
+}
+
 /// Runs a program. An error says why it could not begin.
-pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
+pub fn run(program: &Program, settings: &Settings) -> Result<Ended, Trouble> {
     reserve(program, settings)?;
     match settings.engine {
         Engine::Interpreter | Engine::Jit => {
@@ -132,7 +144,7 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
             }
             let generated = c::generate(program, &c_options(settings.checks));
             let library = Library::build(program, &generated, &settings.externs)?;
-            let mut ports = Ports::open(program, &settings.bindings, Externs::none(), settings.time)?;
+            let mut ports = Ports::open(program, &settings.bindings, &settings.faults, Externs::none(), settings.time)?;
             let signals = Signals::listen()?;
             let ending = library.run(program, &mut ports, &signals);
             Ok(close(ports, ending))
@@ -141,15 +153,15 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ending, Trouble> {
 }
 
 /// Runs a program on the interpreter and writes down what it learns and says.
-pub fn record(program: &Program, settings: &Settings, header: &Header, to: &mut dyn Write) -> Result<Ending, Trouble> {
+pub fn record(program: &Program, settings: &Settings, header: &Header, to: &mut dyn Write) -> Result<Ended, Trouble> {
     reserve(program, settings)?;
     let mut ports = open(program, settings)?;
     let signals = Signals::listen()?;
     let mut recorder = Recorder::begin(&mut ports, program, header, to);
     let ending = interpret(program, settings, &mut recorder, &signals);
     let recorded = recorder.end(&ending_text(program, &ending));
-    let ending = close(ports, ending);
-    recorded.map(|()| ending)
+    let ended = close(ports, ending);
+    recorded.map(|()| ended)
 }
 
 /// Runs a recorded run again; `said` receives every message the program sends, as lines `channel message`.
@@ -186,7 +198,7 @@ fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Ports<'p>, Trou
         vec![("quaject/esp.h".to_string(), RUNTIME_HEADER.to_string()), (HEADER_NAME.to_string(), generated.header)]
     };
     let externs = Externs::new(program, &settings.externs, headers)?;
-    Ports::open(program, &settings.bindings, externs, settings.time)
+    Ports::open(program, &settings.bindings, &settings.faults, externs, settings.time)
 }
 
 /// How C is generated for running here.
@@ -203,16 +215,20 @@ pub fn c_options(checks: Checks) -> c::Options {
 }
 
 /// Everything that was sent goes out, however the run ended.
-fn close(mut ports: Ports<'_>, ending: Ending) -> Ending {
+fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
+    let hurry = match ending {
+        Ending::Signal(_) | Ending::Unread => Hurry::Stopped,
+        Ending::Exit(_) | Ending::Fault(_) | Ending::Trouble(_) => Hurry::None,
+    };
     match ending {
-        Ending::Signal(_) => ports.finish(Hurry::Stopped),
         Ending::Unread => {}
-        Ending::Exit(_) | Ending::Fault(_) | Ending::Trouble(_) => ports.finish(Hurry::None),
+        Ending::Exit(_) | Ending::Fault(_) | Ending::Trouble(_) | Ending::Signal(_) => ports.finish(hurry),
     }
-    match (ports.take_output_trouble(), ending) {
+    let ending = match (ports.take_output_trouble(), ending) {
         (Some(trouble), Ending::Exit(_)) => Ending::Trouble(trouble),
         (_, ending) => ending,
-    }
+    };
+    Ended { ending, notes: ports.put_away(hurry) }
 }
 
 /// A world with a way to wait for it.

@@ -21,7 +21,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     let (sources, outputs) =
         compile(terminal, &arguments.file, &options(Emit::Ir, arguments.mode, arguments.options.checked))?;
     let program = &outputs.ir;
-    let ending = match &arguments.record {
+    let ended = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
         Some(path) => {
             let mut file = NewFile::create(path).map_err(Stop::at)?;
@@ -30,12 +30,15 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
                 seed: settings.seed,
                 checks: settings.checks,
             };
-            let ending = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::at)?;
+            let ended = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::at)?;
             file.finish().map_err(Stop::at)?;
-            ending
+            ended
         }
     };
-    Ok(tell(terminal, program, &sources, ending))
+    for note in &ended.notes {
+        say(&format!("note: {note}\n"));
+    }
+    Ok(tell(terminal, program, &sources, ended.ending))
 }
 
 pub(crate) fn options(emit: Emit, mode: ModeChoice, checked: bool) -> Options {
@@ -58,6 +61,7 @@ fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
             arguments::Engine::Jit => Engine::Jit,
         },
         bindings: options.bind.clone(),
+        faults: options.fault.clone(),
         externs: options.externs.clone(),
         seed: options.seed,
         checks: checks(options.checked),

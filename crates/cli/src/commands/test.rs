@@ -197,10 +197,10 @@ impl Case {
         command.current_dir(folder).args(["run", "--color", "never", "--checked", "--clock", "virtual", "--engine"]);
         command.arg(engine_name(engine)).arg(self.program.file_name().unwrap_or_default());
         for (channel, path) in &self.inputs {
-            command.arg("--bind").arg(format!("{channel}=file:{}", absolute(path)?.display()));
+            command.arg("--bind").arg(format!("{channel}=data:{}", absolute(path)?.display()));
         }
         for (channel, _) in &self.outputs {
-            command.arg("--bind").arg(format!("{channel}=file:{}", scratch.path().join(channel).display()));
+            command.arg("--bind").arg(format!("{channel}=data:{}", scratch.path().join(channel).display()));
         }
         if let Ok(arguments) = fs::read_to_string(self.beside("args")) {
             command.args(arguments.lines().filter(|line| !line.is_empty()));

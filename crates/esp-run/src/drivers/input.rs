@@ -1,6 +1,7 @@
 //! Drivers of channels that the world writes: each has at most one message on offer.
 
 use super::bytes::Shape;
+use super::places::{Places, Use};
 use super::stream::{Filled, Reader};
 use crate::binding::Driver;
 use crate::drivers::type_name;
@@ -59,17 +60,23 @@ struct Timer {
 
 impl Input {
     /// Opens what a driver reads for a channel.
-    pub(crate) fn open(program: &Program, channel: &Channel, driver: &Driver) -> Result<Input, Trouble> {
+    pub(crate) fn open(
+        program: &Program,
+        channel: &Channel,
+        driver: &Driver,
+        used: Use,
+        places: &mut Places,
+    ) -> Result<Input, Trouble> {
         let source = match driver {
             Driver::Text(place) => {
                 let types: Vec<String> =
                     channel.payload.iter().map(|ty| format!("`{}`", type_name(program, *ty))).collect();
                 let expected = types.join(" ");
-                Source::Text(Text { reader: Reader::open(place)?, line: 0, scanned: 0, expected })
+                Source::Text(Text { reader: Reader::open(place, used, places)?, line: 0, scanned: 0, expected })
             }
             Driver::Bytes(place) => {
                 let shape = Shape::of(program, channel)?;
-                Source::Bytes { reader: Reader::open(place)?, shape, end_told: false }
+                Source::Bytes { reader: Reader::open(place, used, places)?, shape, end_told: false }
             }
             Driver::Timer { period, limit } => Source::Timer(Timer {
                 period_ns: period.as_nanos().min(i64::MAX as u128) as i64,
@@ -77,6 +84,7 @@ impl Input {
                 limit: limit.map_or(i64::MAX, |limit| limit.min(i64::MAX as u64) as i64),
                 counter: counter(program, channel)?,
             }),
+            Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
         };
         Ok(Input { source, message: Vec::new(), state: State::Pending, wanted: false })
     }

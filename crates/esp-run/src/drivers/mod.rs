@@ -1,9 +1,13 @@
-//! Drivers: what stands between an external channel and a file, a pipe, a terminal or the clock. They never wait;
-//! `wait` does, for all of them at once. Know channels and their types, not programs that run.
+//! Drivers: what stands between an external channel and a file, a pipe, a terminal, a network or the clock. They never
+//! wait; `Ports::sleep` does, for all of them at once. Know channels and their types, not programs that run.
 
 pub(crate) mod bytes;
+pub(crate) mod devices;
+pub(crate) mod failure;
+pub(crate) mod form;
 pub(crate) mod input;
 pub(crate) mod output;
+pub(crate) mod places;
 pub(crate) mod stream;
 
 use quaject_esp_ir::ir::{ProcessId, Program, TypeId};

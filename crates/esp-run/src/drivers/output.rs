@@ -1,6 +1,7 @@
 //! Drivers of channels that the world reads: messages become text or bytes in a writer, which channels may share.
 
 use super::bytes::{Outcome, Shape};
+use super::places::{Places, Use};
 use super::stream::Writer;
 use crate::binding::{Driver, Place};
 use crate::trouble::Trouble;
@@ -26,17 +27,20 @@ impl Output {
         program: &Program,
         channel: &Channel,
         driver: &Driver,
+        used: Use,
+        places: &mut Places,
         writers: &mut Vec<Writer>,
     ) -> Result<Output, Trouble> {
         let (place, format) = match driver {
             Driver::Text(place) => (place, Format::Text),
             Driver::Bytes(place) => (place, Format::Bytes { shape: Shape::of(program, channel)?, ended: false }),
             Driver::Timer { .. } => unreachable!("`binding::resolve` refuses timers here"),
+            Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
         };
         let writer = match writers.iter().position(|writer| same(&writer.place, place)) {
             Some(writer) => writer,
             None => {
-                writers.push(Writer::open(place)?);
+                writers.push(Writer::open(place, used, places)?);
                 writers.len() - 1
             }
         };
@@ -101,5 +105,7 @@ fn same(one: &Place, other: &Place) -> bool {
         (Place::Standard, Place::Path(path)) | (Place::Path(path), Place::Standard) => {
             path.as_os_str() == "/dev/stdout" || path.as_os_str() == "/dev/fd/1"
         }
+        (Place::Command(_) | Place::Serial(..) | Place::Pty(_), _)
+        | (_, Place::Command(_) | Place::Serial(..) | Place::Pty(_)) => one == other,
     }
 }

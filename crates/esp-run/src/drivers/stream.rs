@@ -1,6 +1,7 @@
 //! Files, pipes and terminals read and written without waiting and without touching their flags: a descriptor is
 //! asked with `poll` first, because `O_NONBLOCK` would be seen by every program that shares the terminal.
 
+use super::places::{Places, Use};
 use crate::binding::Place;
 use crate::trouble::Trouble;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,15 +47,8 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Opens a place for reading.
-    pub(crate) fn open(place: &Place) -> Result<Reader, Trouble> {
-        let (file, name) = match place {
-            Place::Standard => {
-                let standard = io::stdin().as_fd().try_clone_to_owned();
-                (standard.map(File::from), "standard input".to_string())
-            }
-            Place::Path(path) => (File::open(path), path.display().to_string()),
-        };
-        let file = file.map_err(|error| Trouble::file("read", &name, &error))?;
+    pub(crate) fn open(place: &Place, used: Use, places: &mut Places) -> Result<Reader, Trouble> {
+        let (file, name) = places.reader(place, used)?;
         let kind = kind(&file, "read", &name)?;
         Ok(Reader { file, kind, name, buffer: Vec::new(), start: 0, ended: false })
     }
@@ -127,15 +121,8 @@ pub(crate) enum Written {
 
 impl Writer {
     /// Opens a place for writing; a file is made anew.
-    pub(crate) fn open(place: &Place) -> Result<Writer, Trouble> {
-        let (file, name) = match place {
-            Place::Standard => {
-                let standard = io::stdout().as_fd().try_clone_to_owned();
-                (standard.map(File::from), "standard output".to_string())
-            }
-            Place::Path(path) => (File::create(path), path.display().to_string()),
-        };
-        let file = file.map_err(|error| Trouble::file("write", &name, &error))?;
+    pub(crate) fn open(place: &Place, used: Use, places: &mut Places) -> Result<Writer, Trouble> {
+        let (file, name) = places.writer(place, used)?;
         let kind = kind(&file, "write", &name)?;
         Ok(Writer { file, kind, name, place: place.clone(), buffer: Vec::new(), start: 0 })
     }

@@ -1,0 +1,114 @@
+//! The drivers of `qj run` that reach the outside world, on every engine: sockets, files, commands, terminals,
+//! interfaces, against the system's own.
+
+mod faults;
+mod files;
+mod frames;
+mod places;
+mod tcp;
+mod types;
+mod udp;
+
+use quaject_test_support::{quick_compiler, tool};
+use std::io::Read;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The engines of `qj run` that this machine can use.
+fn engines() -> Vec<&'static str> {
+    let mut engines = vec!["interp", "jit"];
+    engines.extend(tool(&["cc"]).map(|_| "c"));
+    engines
+}
+
+/// `qj run` on a program, in a folder.
+fn qj(folder: &Path, engine: &str, program: &str, arguments: &[&str]) -> Command {
+    std::fs::write(folder.join("program.esp"), program).expect("the folder is writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    command
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .env("CC", quick_compiler())
+        .args(["run", "program.esp", "--engine", engine])
+        .args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).to_string()
+}
+
+/// A program that runs until it is told to stop.
+struct Running(Option<Child>);
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(Some(command.spawn().expect("cargo built qj")))
+    }
+
+    fn id(&self) -> u32 {
+        self.0.as_ref().expect("it runs until it is stopped").id()
+    }
+
+    /// Stops it as a user would, and tells what it said.
+    fn stop(mut self) -> Output {
+        let child = self.0.take().expect("it is stopped once");
+        let signalled = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(signalled.is_ok_and(|status| status.success()), "the program has ended already");
+        child.wait_with_output().expect("it is our child")
+    }
+
+    /// What it has said when it has ended by itself.
+    fn end(mut self) -> Output {
+        let child = self.0.take().expect("it is waited for once");
+        wait_for(child, Duration::from_secs(60))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // A test has failed, and says why.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn wait_for(mut child: Child, limit: Duration) -> Output {
+    let started = Instant::now();
+    while child.try_wait().expect("it is our child").is_none() {
+        if started.elapsed() > limit {
+            let _ = child.kill();
+            let mut said = String::new();
+            let _ = child.stderr.take().expect("it is a pipe").read_to_string(&mut said);
+            panic!("the program still runs after {limit:?}:\n{said}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("it is our child")
+}
+
+/// A socket of the test's own, and a port that nobody has at the moment.
+fn socket_and_port() -> (UdpSocket, u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    socket.set_read_timeout(Some(Duration::from_millis(200))).expect("the time is not zero");
+    let other = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let port = other.local_addr().expect("it is bound").port();
+    (socket, port)
+}
+
+/// Tries until it succeeds: the program takes its time to begin.
+fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(outcome) = attempt() {
+            return outcome;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{what} has not happened in a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

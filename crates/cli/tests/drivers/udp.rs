@@ -1,0 +1,144 @@
+//! `udp:`.
+
+use super::{Running, engines, eventually, qj, socket_and_port, text};
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+const ECHO: &str = "
+type peerT = record { host: u32, port: u16 };
+channel inC(peerT, bytes[<=1472]) external out;
+channel outC(peerT, bytes[<=1472]) external in;
+process echo { while { in(inC, $peer, $content); out(outC, peer, content); } }
+";
+
+fn exchange(socket: &UdpSocket, to: u16, content: &[u8]) -> Option<Vec<u8>> {
+    socket.send_to(content, ("127.0.0.1", to)).expect("loopback takes it");
+    let mut answer = vec![0; 65_536];
+    let (length, from) = socket.recv_from(&mut answer).ok()?;
+    assert_eq!(from.port(), to);
+    answer.truncate(length);
+    Some(answer)
+}
+
+#[test]
+fn one_socket_serves_both_directions() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (socket, port) = socket_and_port();
+        let (input, output) = (format!("inC=udp:{port}"), format!("outC=udp:127.0.0.1:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, ECHO, &["--bind", &input, "--bind", &output]));
+        eventually("an answer", || exchange(&socket, port, b"hello"));
+        while socket.recv_from(&mut [0; 16]).is_ok() {}
+        for length in [0, 1, 2, 1471, 1472] {
+            let content: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            assert_eq!(
+                exchange(&socket, port, &content).as_deref(),
+                Some(content.as_slice()),
+                "{engine}, {length} bytes"
+            );
+        }
+        assert_eq!(exchange(&socket, port, &[0; 1473]), None, "{engine}: nothing comes back cut");
+        let said = text(&running.stop().stderr);
+        assert_eq!(
+            said,
+            "note: 1 messages at the driver of channel `inC` were longer than the channel's type holds and are lost\n"
+        );
+    }
+}
+
+#[test]
+fn each_instance_has_a_socket_of_its_own() {
+    let program = "
+type peerT = record { host: u32, port: u16 };
+channel inC(pid(echo), peerT, bytes[<=64]) external out;
+channel outC(pid(echo), peerT, bytes[<=64]) external in;
+process echo[3] { while { in(inC, @, $peer, _); out(outC, @, peer, \"replica \" + \"012\"[int(@)..int(@) + 1]); } }
+";
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (socket, _) = socket_and_port();
+        // Three ports in a row that nobody has.
+        let port = eventually("free ports", || {
+            let first = UdpSocket::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+            (first < 65_000 && (1..3).all(|next| UdpSocket::bind(("127.0.0.1", first + next)).is_ok())).then_some(first)
+        });
+        let (input, output) = (format!("inC=udp:{port}"), format!("outC=udp:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, program, &["--bind", &input, "--bind", &output]));
+        eventually("an answer", || exchange(&socket, port, b""));
+        while socket.recv_from(&mut [0; 16]).is_ok() {}
+        for replica in [2, 0, 1, 1, 2] {
+            let answer = exchange(&socket, port + replica, b"who?").expect("an answer");
+            assert_eq!(text(&answer), format!("replica {replica}"), "{engine}");
+        }
+        running.stop();
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_stops_the_program_by_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (socket, _) = socket_and_port();
+    let port = socket.local_addr().expect("it is bound").port();
+    let (input, output) = (format!("inC=udp:{port}"), format!("outC=udp:{port}"));
+    let output = Running::start(&mut qj(folder.path(), "interp", ECHO, &["--bind", &input, "--bind", &output])).end();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with(&format!("error: cannot open UDP port {port} of 127.0.0.1: address already in use")),
+        "{said}"
+    );
+}
+
+/// Processor time that a process has used, in clock ticks.
+fn ticks(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let after_name = status.rsplit_once(')').expect("a name").1;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    fields[11].parse::<u64>().expect("user time") + fields[12].parse::<u64>().expect("system time")
+}
+
+#[test]
+fn an_idle_program_uses_no_processor_and_wakes_at_once() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (socket, port) = socket_and_port();
+        let (input, output) = (format!("inC=udp:{port}"), format!("outC=udp:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, ECHO, &["--bind", &input, "--bind", &output]));
+        eventually("an answer", || exchange(&socket, port, b"hello"));
+        let before = ticks(running.id());
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(ticks(running.id()) - before <= 1, "{engine}: an idle program computes");
+        // The median, as the machine may be busy: the program itself needs some hundred microseconds.
+        let mut delays: Vec<Duration> = (0..21)
+            .map(|_| {
+                let started = Instant::now();
+                exchange(&socket, port, b"x").expect("an answer");
+                started.elapsed()
+            })
+            .collect();
+        delays.sort();
+        assert!(delays[10] < Duration::from_millis(20), "{engine}: an answer takes {:?}", delays[10]);
+        running.stop();
+    }
+}
+
+#[test]
+fn what_comes_faster_than_it_is_taken_is_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (socket, port) = socket_and_port();
+    // Takes one message and then none for two seconds.
+    let program = "
+channel inC(u32, u16, bytes[<=1472]) external out;
+process slow { while { in(inC, _, _, _); alt { after (2 s) { } } } }
+";
+    let input = format!("inC=udp:{port}");
+    let running = Running::start(&mut qj(folder.path(), "interp", program, &["--bind", &input]));
+    // The program listens when its port is taken.
+    eventually("the port is open", || UdpSocket::bind(("127.0.0.1", port)).is_err().then_some(()));
+    for _ in 0..5_000 {
+        socket.send_to(&[0; 1400], ("127.0.0.1", port)).expect("loopback takes it");
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let said = text(&running.stop().stderr);
+    assert!(said.contains("messages at the driver of channel `inC` came faster than the program took them"), "{said}");
+}

@@ -1,0 +1,265 @@
+//! `tap:` and `packet:`: a network interface, one message per Ethernet frame. `tap:` is the other end of a virtual one,
+//! where this system's own traffic can be had; `packet:` sees and sends what passes through an existing one.
+//!
+//! Frames may be lost, so nothing that happens to one stops the program: those that come faster than they are taken, that
+//! are longer than the channel's type holds, or that the interface refuses are counted.
+
+use super::{Device, Ends, Received};
+use crate::drivers::form::{Form, Value, Want};
+use crate::trouble::{Trouble, reason};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Channel, Program};
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// The largest frame there is.
+const LARGEST: usize = 65_536;
+/// Frames held while the interface has no room for them.
+const HELD: usize = 64;
+
+/// One interface.
+pub(super) struct Frames {
+    kind: Kind,
+    file: File,
+    input: Option<Form>,
+    output: Option<Form>,
+    held: VecDeque<Vec<u8>>,
+    buffer: Vec<u8>,
+    /// Those that the system counts for a `packet:` socket; it forgets them when they are read.
+    overrun: std::cell::Cell<u64>,
+    too_long: u64,
+    refused: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tap,
+    Packet,
+}
+
+impl Frames {
+    pub(super) fn tap(program: &Program, interface: &str, ends: Ends<'_>) -> Result<Frames, Trouble> {
+        let forms = forms(program, "tap", ends)?;
+        let opened = open_tap(interface).map_err(|error| {
+            Trouble::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
+                .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
+        })?;
+        Ok(Frames::of(Kind::Tap, opened, forms))
+    }
+
+    pub(super) fn packet(program: &Program, interface: &str, ends: Ends<'_>) -> Result<Frames, Trouble> {
+        let forms = forms(program, "packet", ends)?;
+        let opened = open_packet(interface).map_err(|error| {
+            Trouble::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
+                .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
+        })?;
+        Ok(Frames::of(Kind::Packet, opened, forms))
+    }
+
+    fn of(kind: Kind, opened: OwnedFd, (input, output): (Option<Form>, Option<Form>)) -> Frames {
+        Frames {
+            kind,
+            file: File::from(opened),
+            input,
+            output,
+            held: VecDeque::new(),
+            buffer: vec![0; LARGEST],
+            overrun: std::cell::Cell::new(0),
+            too_long: 0,
+            refused: 0,
+        }
+    }
+
+    /// Sends one frame; whether there was room for it.
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        loop {
+            // A frame goes whole or not at all.
+            match rustix::io::write(&self.file, frame) {
+                Ok(_) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return false,
+                Err(_) => {
+                    self.refused += 1;
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+/// How the channels carry frames, found out before anything is opened.
+fn forms(program: &Program, driver: &str, ends: Ends<'_>) -> Result<(Option<Form>, Option<Form>), Trouble> {
+    let form = |channel: &Channel| Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame");
+    Ok((ends.input.map(form).transpose()?, ends.output.map(form).transpose()?))
+}
+
+/// The other end of the TAP interface of this name, which is made if it is not there.
+fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
+    let file = rustix::fs::open(
+        "/dev/net/tun",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    // SAFETY: `ifreq` is plain data, for which zeros are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    put_name(interface, &mut request.ifr_name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, which outlives the call.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+    if status < 0 { Err(Error::last_os_error()) } else { Ok(file) }
+}
+
+/// A socket that sees what passes through an interface.
+fn open_packet(interface: &str) -> Result<OwnedFd, Error> {
+    let every = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: No pointers are passed.
+    let socket = unsafe {
+        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, i32::from(every))
+    };
+    if socket < 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: The descriptor was made above and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let mut name = [0; libc::IF_NAMESIZE];
+    put_name(interface, &mut name)?;
+    // SAFETY: The name ends with a zero byte and outlives the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: `sockaddr_ll` is plain data, for which zeros are a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = every;
+    address.sll_ifindex = index as i32;
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: The address is one of `length` bytes and outlives the call.
+    let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if status < 0 {
+        return Err(Error::last_os_error());
+    }
+    let yes: libc::c_int = 1;
+    // What this program sends is not for it to read.
+    // SAFETY: The option's value is one `int`, which outlives the call.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_IGNORE_OUTGOING,
+            (&raw const yes).cast(),
+            size_of_val(&yes) as libc::socklen_t,
+        )
+    };
+    if status < 0 { Err(Error::last_os_error()) } else { Ok(socket) }
+}
+
+/// Writes a name that ends with a zero byte.
+fn put_name(name: &str, to: &mut [libc::c_char]) -> Result<(), Error> {
+    if name.len() >= to.len() {
+        return Err(Error::new(ErrorKind::InvalidInput, "the name is longer than 15 characters"));
+    }
+    for (to, from) in to.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(())
+}
+
+impl Device for Frames {
+    fn receive(&mut self) -> Result<Received, Trouble> {
+        let Some(form) = &self.input else { return Ok(Received::Nothing) };
+        loop {
+            match self.file.read(&mut self.buffer) {
+                Ok(length) if length <= form.bytes_bound() => {
+                    match form.message(vec![Value::Bytes(self.buffer[..length].to_vec())]) {
+                        Ok(message) => return Ok(Received::Message(message)),
+                        Err(_) => self.too_long += 1,
+                    }
+                }
+                Ok(_) => self.too_long += 1,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(Received::Nothing),
+                    ErrorKind::Interrupted | ErrorKind::NetworkDown => {}
+                    _ => return Err(Trouble::new(format!("cannot read from the interface: {}", reason(&error)))),
+                },
+            }
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.held.len() < HELD
+    }
+
+    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+        let Some(form) = &self.output else { return Ok(()) };
+        let Some(frame) = form.values(message).pop().map(Value::into_bytes) else { return Ok(()) };
+        if !self.held.is_empty() || !self.transmit(&frame) {
+            self.held.push_back(frame);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        while let Some(frame) = self.held.pop_front() {
+            if !self.transmit(&frame) {
+                self.held.push_front(frame);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn holds_output(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+        let mut flags = PollFlags::empty();
+        if reading {
+            flags |= PollFlags::IN;
+        }
+        if !self.held.is_empty() {
+            flags |= PollFlags::OUT;
+        }
+        if !flags.is_empty() {
+            watched.push(PollFd::from_borrowed_fd(self.file.as_fd(), flags));
+        }
+    }
+
+    fn losses(&self) -> Vec<(u64, &'static str)> {
+        if self.kind == Kind::Packet {
+            self.overrun.set(self.overrun.get() + dropped(&self.file));
+        }
+        vec![
+            (self.overrun.get(), "came faster than the program took them"),
+            (self.too_long, "were longer than the channel's type holds"),
+            (self.refused, "could not be sent"),
+        ]
+    }
+}
+
+/// How many frames the system has dropped since it was last asked.
+fn dropped(socket: &File) -> u64 {
+    // `struct tpacket_stats`: packets, drops.
+    let mut statistics = [0u32; 2];
+    let mut length = size_of_val(&statistics) as libc::socklen_t;
+    // SAFETY: 1. The pointers are to `statistics` and `length`, which outlive the call. 2. `length` is the size of
+    // `statistics`, so that no more is written.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            statistics.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status == 0 { u64::from(statistics[1]) } else { 0 }
+}

@@ -1,0 +1,85 @@
+//! Devices: drivers that two channels may share, one for each direction, because both are one thing outside: a socket,
+//! a folder of files, a network interface. Two channels that name the same device get the same one.
+//!
+//! A device never waits. What it cannot do as asked, it tells in one of three ways, in this order: as a message, if the
+//! type of the channel has a case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by
+//! stopping the program with a [`Trouble`].
+
+mod files;
+mod frames;
+mod tcp;
+mod udp;
+
+use crate::binding::Device as Name;
+use crate::trouble::Trouble;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Channel, Program};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::BorrowedFd;
+
+/// The channels that share a device: at most one in each direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends<'c> {
+    /// The one that the program reads.
+    pub(crate) input: Option<&'c Channel>,
+    /// The one that the program writes.
+    pub(crate) output: Option<&'c Channel>,
+}
+
+/// What a device has for the channel that the program reads.
+pub(crate) enum Received {
+    /// A message.
+    Message(Vec<Datum>),
+    /// None now.
+    Nothing,
+}
+
+/// One thing outside, as the channels of a program see it.
+pub(crate) trait Device {
+    /// The next message, without waiting.
+    fn receive(&mut self) -> Result<Received, Trouble>;
+
+    /// Whether it takes a message now. One that it does not take now waits in the program.
+    fn is_ready(&self) -> bool;
+
+    /// Takes a message.
+    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble>;
+
+    /// Hands on what it has taken and not yet handed on, as far as that goes without waiting.
+    fn flush(&mut self) -> Result<(), Trouble>;
+
+    /// Whether it holds something to be handed on.
+    fn holds_output(&self) -> bool;
+
+    /// Whether [`Device::receive`] would have something that no descriptor tells of.
+    fn holds_input(&self) -> bool;
+
+    /// What to wait for: for messages if `reading`, and for room for what is held.
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>);
+
+    /// How many messages were lost, each kind with its reason.
+    fn losses(&self) -> Vec<(u64, &'static str)>;
+}
+
+/// Opens a device for its channels.
+pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, Trouble> {
+    Ok(match name {
+        Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
+        Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
+        Name::Files(root) => Box::new(files::Files::open(program, root, ends)?),
+        Name::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
+        Name::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),
+    })
+}
+
+/// Which of the descriptors can be read now, in one question for all of them.
+fn readable<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Vec<bool> {
+    let mut asked: Vec<PollFd<'_>> =
+        descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut asked, Some(&now)) {
+        // Hang-up and errors count: reading then tells.
+        Ok(count) if count > 0 => asked.iter().map(|asked| !asked.revents().is_empty()).collect(),
+        Ok(_) | Err(_) => vec![false; asked.len()],
+    }
+}

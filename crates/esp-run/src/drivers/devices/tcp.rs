@@ -1,0 +1,432 @@
+//! `tcp:`: connections as messages. Each begins with whose connection it is: a number that the driver gives to those
+//! that come in, and the program to those it makes; with a `pid`, one of the instances it may name.
+//!
+//! ```text
+//!   events    opened address, port    came in, or has been made      requests    connect address, port
+//!             data bytes                                                         data bytes
+//!             sent                    all data so far has gone out               close
+//!             closed                  the other side sends no more
+//!             failed code, reason     broken, or could not be made
+//! ```
+//!
+//! A number is taken from `opened` or `connect` until the program says `close`, whatever the other side does; while all
+//! are taken, further callers wait in the system's queue. Events that the type of the channel has no case for are not
+//! told; without `failed`, a broken connection is one that has `closed`.
+
+use super::{Device, Ends, Received, readable};
+use crate::binding::Endpoint;
+use crate::drivers::failure::Failure;
+use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
+use crate::drivers::form::{Case, Form, Value};
+use crate::trouble::{Trouble, reason};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::Program;
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+/// Unsent bytes of one connection after which the channel takes no more messages.
+const HELD: usize = 256 * 1024;
+/// Connections that the program has closed and the other side has not.
+const LINGERING: usize = 256;
+/// How much is read at once, whatever the type holds.
+const CHUNK: usize = 64 * 1024;
+
+const OPENED: usize = 0;
+const DATA: usize = 1;
+const SENT: usize = 2;
+const CLOSED: usize = 3;
+const FAILED: usize = 4;
+/// By the numbers above.
+const EVENTS: &[Case] = &[
+    Case { name: "opened", holds: &[Number(u32::MAX as u64), Number(u16::MAX as u64)], least: 0 },
+    Case::new("data", &[Bytes]),
+    Case::new("sent", &[]),
+    Case::new("closed", &[]),
+    Case { name: "failed", holds: &[Number(0x7f), Bytes], least: 1 },
+];
+
+const CONNECT: usize = 0;
+const SEND: usize = 1;
+/// By the numbers above, and `close`.
+const REQUESTS: &[Case] = &[
+    Case::new("connect", &[Number(u32::MAX as u64), Number(u16::MAX as u64)]),
+    Case::new("data", &[Bytes]),
+    Case::new("close", &[]),
+];
+
+const EVENTS_EXAMPLE: &str = "(pid(P), union { opened, data: bytes[<=1460], closed })`: whose connection it is, then any of \
+     `opened: record { address: u32, port: u16 }`, `data`, `sent`, `closed`, `failed: u8`";
+const REQUESTS_EXAMPLE: &str = "(pid(P), union { data: bytes[<=1460], close })`: whose connection it is, then any of \
+     `connect: record { address: u32, port: u16 }`, `data`, `close`";
+
+/// The connections of a program.
+pub(super) struct Tcp {
+    events: Option<Form>,
+    requests: Option<Form>,
+    listener: Option<TcpListener>,
+    /// How many connections there may be at once.
+    most: i128,
+    connections: BTreeMap<i128, Connection>,
+    /// The connection that was served last: the next one is served first.
+    last: i128,
+    lingering: VecDeque<TcpStream>,
+    told: VecDeque<(i128, usize, Vec<Value>)>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    state: State,
+    unsent: VecDeque<u8>,
+    peer: SocketAddrV4,
+    /// Whether `sent` is owed.
+    owes_sent: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Open,
+    /// The other side sends no more.
+    HalfClosed,
+    Broken,
+    /// The program has said `close`; something is still to be sent.
+    Closing,
+}
+
+impl Tcp {
+    pub(super) fn open(program: &Program, place: Option<Endpoint>, ends: Ends<'_>) -> Result<Tcp, Trouble> {
+        let events = ends
+            .input
+            .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
+            .transpose()?;
+        let requests = ends
+            .output
+            .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
+            .transpose()?;
+        let (Some(events), Some(requests)) = (events, requests) else {
+            return Err(Trouble::usage("driver `tcp` serves two channels, and only one is bound to it")
+                .help("bind the channel of events and the channel of requests to the same `tcp:ADDRESS`"));
+        };
+        if events.instances() != requests.instances() {
+            return Err(Trouble::usage("the two channels of one `tcp` driver name different processes")
+                .help("let both begin with the same `pid(...)`, or with integers"));
+        }
+        let listener = place.map(listen).transpose()?;
+        let most = events.largest_id().min(requests.largest_id()).saturating_add(1);
+        Ok(Tcp {
+            events: Some(events),
+            requests: Some(requests),
+            listener,
+            most,
+            connections: BTreeMap::new(),
+            last: -1,
+            lingering: VecDeque::new(),
+            told: VecDeque::new(),
+        })
+    }
+
+    /// The lowest number that no connection has.
+    fn free(&self) -> Option<i128> {
+        (0..self.most).find(|id| !self.connections.contains_key(id))
+    }
+
+    fn tell(&mut self, id: i128, event: usize, values: Vec<Value>) {
+        let Some(events) = &self.events else { return };
+        let (event, values) =
+            if event == FAILED && !events.has(FAILED) { (CLOSED, Vec::new()) } else { (event, values) };
+        if events.has(event) {
+            self.told.push_back((id, event, values));
+        }
+    }
+
+    fn fail(&mut self, id: i128, failure: Failure) {
+        let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.unsent.clear();
+            let before = std::mem::replace(&mut connection.state, State::Broken);
+            match before {
+                State::Closing => {
+                    self.connections.remove(&id);
+                }
+                State::Broken => {}
+                State::Connecting | State::Open | State::HalfClosed => self.tell(id, FAILED, failure.values(room)),
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<(), Trouble> {
+        while let (Some(listener), Some(id)) = (&self.listener, self.free()) {
+            let (stream, peer) = match listener.accept() {
+                Ok((stream, SocketAddr::V4(peer))) => (stream, peer),
+                Ok((_, SocketAddr::V6(_))) => continue,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
+                    _ => return Err(Trouble::new(format!("cannot accept a connection: {}", reason(&error)))),
+                },
+            };
+            let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+            if prepared.is_ok() {
+                self.insert(id, stream, peer, State::Open);
+                self.tell(id, OPENED, address(peer));
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: State) {
+        self.connections.insert(id, Connection { stream, state, unsent: VecDeque::new(), peer, owes_sent: false });
+    }
+
+    /// Begins a connection; it is made, or has failed, when it can be written to.
+    fn connect(&mut self, id: i128, to: SocketAddrV4) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let begun =
+            socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).and_then(|socket| {
+                match connect(&socket, &to) {
+                    Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+                    Err(error) => Err(error),
+                }
+            });
+        match begun {
+            Ok(socket) => self.insert(id, TcpStream::from(socket), to, State::Connecting),
+            Err(error) => {
+                let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
+                self.tell(id, FAILED, Failure::of(&error.into()).values(room));
+            }
+        }
+    }
+
+    /// Looks at every connection once, those that come after the last one first.
+    fn look(&mut self) -> Result<(), Trouble> {
+        self.accept()?;
+        let after = self.connections.range(self.last + 1..).map(|(id, _)| *id);
+        let ids: Vec<i128> = after.chain(self.connections.range(..=self.last).map(|(id, _)| *id)).collect();
+        let ready = readable(ids.iter().map(|id| self.connections[id].stream.as_fd()));
+        for (id, ready) in ids.into_iter().zip(ready) {
+            let listens = self.connections.get(&id).is_some_and(|connection| connection.state == State::Open);
+            if ready && listens {
+                self.read(id);
+                self.last = id;
+                if !self.told.is_empty() {
+                    return Ok(());
+                }
+            }
+        }
+        self.drain();
+        Ok(())
+    }
+
+    fn read(&mut self, id: i128) {
+        let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(DATA)).clamp(1, CHUNK);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let mut content = vec![0; room];
+        match connection.stream.read(&mut content) {
+            Ok(0) => {
+                connection.state = State::HalfClosed;
+                self.tell(id, CLOSED, Vec::new());
+            }
+            Ok(length) => {
+                content.truncate(length);
+                self.tell(id, DATA, vec![Value::Bytes(content)]);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => self.fail(id, Failure::of(&error)),
+        }
+    }
+
+    /// What arrives after `close` is read and forgotten: unread data would make the system reset the connection, and
+    /// the other side could lose what it was sent last.
+    fn drain(&mut self) {
+        let mut waste = [0; 4096];
+        self.lingering.retain_mut(|stream| match stream.read(&mut waste) {
+            Ok(0) => false,
+            Ok(_) => true,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        });
+    }
+
+    /// Sends what one connection holds.
+    fn push(&mut self, id: i128) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.state == State::Connecting {
+            match connected(&connection.stream) {
+                None => return,
+                Some(Ok(())) => {
+                    connection.state = State::Open;
+                    let peer = connection.peer;
+                    self.tell(id, OPENED, address(peer));
+                }
+                Some(Err(error)) => return self.fail(id, Failure::of(&error)),
+            }
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        while !connection.unsent.is_empty() {
+            match connection.stream.write(connection.unsent.as_slices().0) {
+                Ok(length) => drop(connection.unsent.drain(..length)),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    ErrorKind::Interrupted => {}
+                    _ => return self.fail(id, Failure::of(&error)),
+                },
+            }
+        }
+        if connection.state == State::Closing {
+            self.end(id);
+        } else if std::mem::take(&mut connection.owes_sent) {
+            self.tell(id, SENT, Vec::new());
+        }
+    }
+
+    /// Everything has been sent and nobody wants to hear more.
+    fn end(&mut self, id: i128) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        // A connection that is broken already cannot be shut down, and need not be.
+        if connection.stream.shutdown(std::net::Shutdown::Write).is_ok() {
+            self.lingering.push_back(connection.stream);
+            if self.lingering.len() > LINGERING {
+                self.lingering.pop_front();
+            }
+        }
+    }
+}
+
+fn address(peer: SocketAddrV4) -> Vec<Value> {
+    vec![Value::Number(i128::from(u32::from(*peer.ip()))), Value::Number(i128::from(peer.port()))]
+}
+
+fn listen(place: Endpoint) -> Result<TcpListener, Trouble> {
+    let listener = TcpListener::bind(SocketAddrV4::new(place.address, place.port));
+    let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    listener.map_err(|error| {
+        Trouble::new(format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)))
+    })
+}
+
+/// What became of a connection that was begun; nothing yet, as long as it cannot be written to.
+fn connected(stream: &TcpStream) -> Option<Result<(), std::io::Error>> {
+    let mut asked = [PollFd::new(stream, PollFlags::OUT)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    match rustix::event::poll(&mut asked, Some(&now)) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(match stream.take_error() {
+            Ok(None) => stream.set_nodelay(true),
+            Ok(Some(error)) | Err(error) => Err(error),
+        }),
+    }
+}
+
+impl Device for Tcp {
+    fn receive(&mut self) -> Result<Received, Trouble> {
+        if self.told.is_empty() {
+            self.flush()?;
+        }
+        if self.told.is_empty() {
+            self.look()?;
+        }
+        while let (Some((id, event, values)), Some(events)) = (self.told.pop_front(), &self.events) {
+            let message = events.message(vec![Value::Number(id), Value::Case(event, values)]);
+            match message {
+                Ok(message) => return Ok(Received::Message(message)),
+                Err(_) => debug_assert!(false, "numbers and lengths are kept below the type's bounds"),
+            }
+        }
+        Ok(Received::Nothing)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.connections.values().all(|connection| connection.unsent.len() < HELD)
+    }
+
+    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+        let Some(form) = &self.requests else { return Ok(()) };
+        let mut values = form.values(message).into_iter();
+        let (Some(id), Some(Value::Case(case, values))) = (values.next(), values.next()) else { return Ok(()) };
+        let id = id.number();
+        let mut values = values.into_iter();
+        let mut next = || values.next().unwrap_or(Value::Number(0));
+        let state = self.connections.get(&id).map(|connection| connection.state);
+        match (case, state) {
+            (CONNECT, None) => {
+                let (address, port) = (next().number() as u32, next().number() as u16);
+                self.connect(id, SocketAddrV4::new(Ipv4Addr::from(address), port));
+            }
+            (CONNECT, Some(_)) => {
+                return Err(Trouble::new(format!("connection {id} is made while there is one of this number"))
+                    .help("`close` it first"));
+            }
+            // A number that is free may have failed to become one: its data goes where a broken connection's goes.
+            (SEND, None | Some(State::Broken | State::Closing)) => {}
+            (SEND, Some(State::Connecting | State::Open | State::HalfClosed)) => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.unsent.extend(next().into_bytes());
+                    connection.owes_sent = true;
+                }
+                self.push(id);
+            }
+            (_, None) => {}
+            (_, Some(_)) => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    let broken = connection.state == State::Broken;
+                    connection.state = State::Closing;
+                    if broken {
+                        self.connections.remove(&id);
+                    }
+                }
+                // What it has told and the program has not heard is not for the next connection of this number.
+                self.told.retain(|(told, ..)| *told != id);
+                self.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        let waiting = |connection: &Connection| {
+            connection.state == State::Connecting || !connection.unsent.is_empty() || connection.owes_sent
+        };
+        let ids: Vec<i128> =
+            self.connections.iter().filter(|(_, connection)| waiting(connection)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.push(id);
+        }
+        Ok(())
+    }
+
+    fn holds_output(&self) -> bool {
+        self.connections.values().any(|connection| !connection.unsent.is_empty())
+    }
+
+    fn holds_input(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+        if let (true, Some(listener), Some(_)) = (reading, &self.listener, self.free()) {
+            watched.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        }
+        for connection in self.connections.values() {
+            let mut flags = PollFlags::empty();
+            if reading && connection.state == State::Open {
+                flags |= PollFlags::IN;
+            }
+            if connection.state == State::Connecting || !connection.unsent.is_empty() {
+                flags |= PollFlags::OUT;
+            }
+            if !flags.is_empty() {
+                watched.push(PollFd::from_borrowed_fd(connection.stream.as_fd(), flags));
+            }
+        }
+        if reading {
+            watched.extend(self.lingering.iter().map(|stream| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)));
+        }
+    }
+
+    fn losses(&self) -> Vec<(u64, &'static str)> {
+        Vec::new()
+    }
+}

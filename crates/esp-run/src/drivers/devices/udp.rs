@@ -1,0 +1,240 @@
+//! `udp:`: messages of an address, a port and bytes; a channel whose messages begin with a `pid` has a socket for each
+//! instance the `pid` may name, and the `pid` says which.
+//!
+//! Datagrams may be lost, so nothing that happens to one stops the program: one that the socket's buffer has no room
+//! for, that is longer than the channel's type holds, or that the system refuses to send is counted.
+
+use super::{Device, Ends, Received, readable};
+use crate::binding::Endpoint;
+use crate::drivers::form::{Form, Value, begins_with_pid};
+use crate::trouble::{Trouble, reason};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Channel, Program};
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// The largest datagram there is.
+const LARGEST: usize = 65_536;
+/// Datagrams held while the system has no room for them.
+const HELD: usize = 64;
+
+const PLAIN: &[crate::drivers::form::Want] = {
+    use crate::drivers::form::Want::{Bytes, Number};
+    &[Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
+};
+const OWNED: &[crate::drivers::form::Want] = {
+    use crate::drivers::form::Want::{Bytes, Id, Number};
+    &[Id, Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
+};
+
+/// The sockets of one or two channels.
+pub(super) struct Udp {
+    input: Option<Form>,
+    output: Option<Form>,
+    /// One, or one for each instance.
+    sockets: Vec<UdpSocket>,
+    /// Sockets that had something when they were last asked.
+    ready: VecDeque<usize>,
+    /// Datagrams that did not go out at once.
+    held: VecDeque<(usize, SocketAddrV4, Vec<u8>)>,
+    buffer: Vec<u8>,
+    too_long: u64,
+    refused: u64,
+}
+
+impl Udp {
+    pub(super) fn open(program: &Program, place: Endpoint, ends: Ends<'_>) -> Result<Udp, Trouble> {
+        let form = |channel: &Channel| {
+            let (wants, example) = if begins_with_pid(program, channel) {
+                (OWNED, "(pid(P), u32, u16, bytes[<=1472])`: whose socket, address, port, content")
+            } else {
+                (PLAIN, "(u32, u16, bytes[<=1472])`: address, port, content")
+            };
+            Form::fit(program, channel, "udp", wants, example)
+        };
+        let input = ends.input.map(form).transpose()?;
+        let output = ends.output.map(form).transpose()?;
+        let owners = |form: &Option<Form>| form.as_ref().map(|form| form.instances().map(<[u32]>::to_vec));
+        let owners = match (owners(&input), owners(&output)) {
+            (Some(one), Some(other)) if one != other => {
+                return Err(Trouble::usage("the two channels of one `udp` driver name different processes")
+                    .help("let both begin with the same `pid(...)`, or neither"));
+            }
+            (Some(owners), _) | (None, Some(owners)) => owners,
+            (None, None) => None,
+        };
+        let count = owners.map_or(1, |owners| owners.len());
+        let sockets: Result<Vec<UdpSocket>, Trouble> = (0..count).map(|number| bind(place, number)).collect();
+        Ok(Udp {
+            input,
+            output,
+            sockets: sockets?,
+            ready: VecDeque::new(),
+            held: VecDeque::new(),
+            buffer: vec![0; LARGEST],
+            too_long: 0,
+            refused: 0,
+        })
+    }
+
+    /// Sends one datagram; whether there was room for it.
+    fn transmit(&mut self, socket: usize, to: SocketAddrV4, content: &[u8]) -> bool {
+        loop {
+            match self.sockets[socket].send_to(content, to) {
+                Ok(_) => return true,
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => return false,
+                    _ => {
+                        self.refused += 1;
+                        return true;
+                    }
+                },
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
+        loop {
+            let socket = match self.sockets.as_slice() {
+                [_] => 0,
+                sockets => match self.ready.pop_front() {
+                    Some(socket) => socket,
+                    None => {
+                        let ready = readable(sockets.iter().map(AsFd::as_fd));
+                        self.ready = ready.iter().enumerate().filter_map(|(at, ready)| ready.then_some(at)).collect();
+                        self.ready.pop_front()?
+                    }
+                },
+            };
+            match self.sockets[socket].recv_from(&mut self.buffer) {
+                Ok((length, std::net::SocketAddr::V4(from))) => return Some((socket, length, from)),
+                // An IPv4 socket has no other senders; an error tells of an earlier datagram that nobody received.
+                Ok((_, std::net::SocketAddr::V6(_))) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.sockets.len() == 1 {
+                        return None;
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+fn bind(place: Endpoint, number: usize) -> Result<UdpSocket, Trouble> {
+    let port = match place.port {
+        0 => Some(0),
+        first => u16::try_from(number).ok().and_then(|number| first.checked_add(number)),
+    };
+    let Some(port) = port else {
+        return Err(Trouble::usage(format!("driver `udp:{place}` needs more ports than there are"))
+            .help("write `udp:0`: the system then chooses them"));
+    };
+    let address = SocketAddrV4::new(place.address, port);
+    let opened = UdpSocket::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+    opened
+        .map_err(|error| Trouble::new(format!("cannot open UDP port {port} of {}: {}", place.address, reason(&error))))
+}
+
+impl Device for Udp {
+    fn receive(&mut self) -> Result<Received, Trouble> {
+        while let Some((socket, length, from)) = self.next() {
+            let Some(form) = &self.input else { continue };
+            // One more byte than the type holds would be cut off unseen: the whole datagram goes.
+            if length > form.bytes_bound() {
+                self.too_long += 1;
+                continue;
+            }
+            let mut values = Vec::with_capacity(4);
+            if form.instances().is_some() {
+                values.push(Value::Number(socket as i128));
+            }
+            values.push(Value::Number(i128::from(u32::from(*from.ip()))));
+            values.push(Value::Number(i128::from(from.port())));
+            values.push(Value::Bytes(self.buffer[..length].to_vec()));
+            match form.message(values) {
+                Ok(message) => return Ok(Received::Message(message)),
+                Err(_) => self.too_long += 1,
+            }
+        }
+        Ok(Received::Nothing)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.held.len() < HELD
+    }
+
+    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+        let Some(form) = &self.output else { return Ok(()) };
+        let mut values = form.values(message);
+        let Some(content) = values.pop().map(Value::into_bytes) else { return Ok(()) };
+        let port = values.pop().map_or(0, |port| port.number() as u16);
+        let address = values.pop().map_or(0, |address| address.number() as u32);
+        let socket = values.pop().map_or(0, |socket| socket.number().max(0) as usize);
+        let to = SocketAddrV4::new(Ipv4Addr::from(address), port);
+        if !self.held.is_empty() || !self.transmit(socket, to, &content) {
+            self.held.push_back((socket, to, content));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        while let Some((socket, to, content)) = self.held.pop_front() {
+            if !self.transmit(socket, to, &content) {
+                self.held.push_front((socket, to, content));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn holds_output(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn holds_input(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+        if reading {
+            watched.extend(self.sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)));
+        }
+        if let Some((socket, ..)) = self.held.front() {
+            watched.push(PollFd::from_borrowed_fd(self.sockets[*socket].as_fd(), PollFlags::OUT));
+        }
+    }
+
+    fn losses(&self) -> Vec<(u64, &'static str)> {
+        let overrun = self.sockets.iter().map(dropped).sum();
+        vec![
+            (overrun, "came faster than the program took them"),
+            (self.too_long, "were longer than the channel's type holds"),
+            (self.refused, "could not be sent"),
+        ]
+    }
+}
+
+/// How many datagrams the system has dropped because the socket's buffer was full.
+fn dropped(socket: &UdpSocket) -> u64 {
+    // SK_MEMINFO_DROPS, the last of the nine words (linux/sock_diag.h).
+    const DROPS: usize = 8;
+    let mut words = [0u32; DROPS + 1];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: 1. The pointers are to `words` and `length`, which outlive the call. 2. `length` is the size of `words`,
+    // so that no more is written.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status == 0 { u64::from(words[DROPS]) } else { 0 }
+}

@@ -1,0 +1,89 @@
+//! Failures of the outside world as programs see them: a code that is the same everywhere, chips included, and a reason
+//! for people.
+
+use super::form::Value;
+use crate::trouble::reason;
+use std::io::{Error, ErrorKind};
+
+/// Why something could not be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    /// What a program tells failures apart by: see [`Failure::of`].
+    pub(crate) code: u8,
+    /// What people read.
+    pub(crate) reason: String,
+}
+
+const OTHER: u8 = 0;
+const NOT_THERE: u8 = 1;
+const NOT_ALLOWED: u8 = 2;
+const NO_ROOM: u8 = 3;
+const WRONG: u8 = 4;
+const NOT_OPEN: u8 = 5;
+const EXISTS: u8 = 6;
+const TOO_LARGE: u8 = 7;
+const REFUSED: u8 = 8;
+const UNREACHABLE: u8 = 9;
+const BROKEN: u8 = 10;
+
+impl Failure {
+    /// What an error of the system is to a program.
+    pub(crate) fn of(error: &Error) -> Failure {
+        let code = match error.kind() {
+            ErrorKind::NotFound => NOT_THERE,
+            // `EXDEV` is what the system says of a name that leads out of the folder.
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::CrossesDevices => NOT_ALLOWED,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => NO_ROOM,
+            ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory => WRONG,
+            ErrorKind::AlreadyExists => EXISTS,
+            ErrorKind::FileTooLarge => TOO_LARGE,
+            ErrorKind::ConnectionRefused => REFUSED,
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::TimedOut => UNREACHABLE,
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => BROKEN,
+            _ => OTHER,
+        };
+        let reason = match error.kind() {
+            ErrorKind::CrossesDevices => "it is outside the folder".to_string(),
+            _ => reason(error),
+        };
+        Failure { code, reason }
+    }
+
+    /// What was asked for cannot be.
+    pub(crate) fn wrong(reason: &str) -> Failure {
+        Failure { code: WRONG, reason: reason.to_string() }
+    }
+
+    /// Nothing is open under this number.
+    pub(crate) fn not_open() -> Failure {
+        Failure { code: NOT_OPEN, reason: "it is not open".to_string() }
+    }
+
+    /// A file of this name is there.
+    pub(crate) fn exists() -> Failure {
+        Failure { code: EXISTS, reason: "file exists".to_string() }
+    }
+
+    /// The answer is larger than the channel's type holds.
+    pub(crate) fn too_large() -> Failure {
+        Failure { code: TOO_LARGE, reason: "it is larger than the channel's type holds".to_string() }
+    }
+
+    /// What the case `failed` holds; its text, if it has one, has at most `room` bytes.
+    pub(crate) fn values(self, room: usize) -> Vec<Value> {
+        let mut reason = self.reason;
+        while reason.len() > room {
+            reason.pop();
+        }
+        vec![Value::Number(i128::from(self.code)), Value::Bytes(reason.into_bytes())]
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::of(&error)
+    }
+}

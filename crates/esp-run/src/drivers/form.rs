@@ -1,0 +1,334 @@
+//! How the type of a channel carries the messages of a device: a device says what its messages hold, a channel's type
+//! fits if it holds the same, in order, with records opened. So `(u32, u16, bytes[<=512])`, `(peerT, bytes[<=512])` and
+//! one record of all three are the same to a device, and a program groups them as it likes. Knows no device.
+
+use super::type_name;
+use crate::trouble::Trouble;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
+
+/// One thing a device's message holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Want {
+    /// Whose it is: a `pid`, or an integer.
+    Id,
+    /// A number from 0 to at least this.
+    Number(u64),
+    /// Bytes, of any bound above 0.
+    Bytes,
+    /// One of several, a union: each has a name of its own.
+    Cases(&'static [Case]),
+}
+
+/// One case of a union.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// What the program calls it.
+    pub(crate) name: &'static str,
+    /// What it holds; a program may leave out the last ones, down to `least`.
+    pub(crate) holds: &'static [Want],
+    /// How many of them it must hold.
+    pub(crate) least: usize,
+}
+
+impl Case {
+    /// A case that holds exactly this.
+    pub(crate) const fn new(name: &'static str, holds: &'static [Want]) -> Case {
+        Case { name, holds, least: holds.len() }
+    }
+}
+
+/// One value of a message, as a device sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Value {
+    /// A number, or a place in the list of instances that a `pid` may name.
+    Number(i128),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A case, by its number in the device's list, and what it holds.
+    Case(usize, Vec<Value>),
+}
+
+impl Value {
+    /// The number; 0 for anything else, which [`Form::fit`] has ruled out.
+    pub(crate) fn number(&self) -> i128 {
+        match self {
+            Value::Number(number) => *number,
+            Value::Bytes(_) | Value::Case(..) => 0,
+        }
+    }
+
+    /// The bytes; none for anything else, likewise.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Value::Bytes(bytes) => bytes,
+            Value::Number(_) | Value::Case(..) => Vec::new(),
+        }
+    }
+}
+
+/// A number or a length that the channel's type does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooLarge;
+
+/// The way between a channel's messages and the values of a device.
+#[derive(Debug)]
+pub(crate) struct Form {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Number(IntType),
+    /// The instances that the `pid` may name.
+    Instance(Vec<u32>),
+    Bytes(usize),
+    Record(Vec<Part>),
+    /// By tag: the number of the case, and what it holds.
+    Union(Vec<(usize, Option<Box<Part>>)>),
+}
+
+/// Why a type does not fit, for the cause of an error.
+type Misfit = String;
+
+impl Form {
+    /// How a channel carries messages that hold `wants`. `example` is the type a program could declare instead.
+    pub(crate) fn fit(
+        program: &Program,
+        channel: &Channel,
+        driver: &str,
+        wants: &[Want],
+        example: &str,
+    ) -> Result<Form, Trouble> {
+        let mut wanted = wants;
+        let parts: Result<Vec<Part>, Misfit> =
+            channel.payload.iter().map(|ty| part(program, *ty, &mut wanted)).collect();
+        let parts = parts.and_then(|parts| match wanted {
+            [] => Ok(parts),
+            [_, ..] => Err("something is missing".to_string()),
+        });
+        match parts {
+            Ok(parts) => Ok(Form { parts }),
+            Err(misfit) => {
+                let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
+                Err(Trouble::usage(format!(
+                    "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {misfit}",
+                    channel.name,
+                    types.join(", ")
+                ))
+                .help(format!("declare it `channel {}{example}; records of the same values fit, too", channel.name)))
+            }
+        }
+    }
+
+    /// A message of the channel.
+    pub(crate) fn message(&self, values: Vec<Value>) -> Result<Vec<Datum>, TooLarge> {
+        let mut values = values.into_iter();
+        self.parts.iter().map(|part| part.datum(&mut values)).collect()
+    }
+
+    /// What a message of the channel holds.
+    pub(crate) fn values(&self, message: &[Datum]) -> Vec<Value> {
+        let mut values = Vec::with_capacity(4);
+        for (part, datum) in self.parts.iter().zip(message) {
+            part.open(datum, &mut values);
+        }
+        values
+    }
+
+    /// The instances its `pid` may name, if it has one.
+    pub(crate) fn instances(&self) -> Option<&[u32]> {
+        find(&self.parts, &|part| match part {
+            Part::Instance(instances) => Some(instances.as_slice()),
+            Part::Number(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
+        })
+    }
+
+    /// The most that its first bytes hold; 0 without any.
+    pub(crate) fn bytes_bound(&self) -> usize {
+        let bound = find(&self.parts, &|part| match part {
+            Part::Bytes(bound) => Some(*bound),
+            Part::Number(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
+        });
+        bound.unwrap_or(0)
+    }
+
+    /// The largest number that its first value can be, if that is a number: an identity, in the messages of devices
+    /// that have one.
+    pub(crate) fn largest_id(&self) -> i128 {
+        let largest = find(&self.parts, &|part| match part {
+            Part::Number(int) => Some(IntType::max(*int)),
+            Part::Instance(instances) => Some(instances.len() as i128 - 1),
+            Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
+        });
+        largest.unwrap_or(0)
+    }
+
+    /// The most that the bytes of a case of its union hold; 0 without any.
+    pub(crate) fn bytes_bound_in(&self, case: usize) -> usize {
+        let bound = find(&self.parts, &|part| match part {
+            Part::Union(cases) => {
+                let (_, payload) = cases.iter().find(|(number, _)| *number == case)?;
+                find(std::slice::from_ref(payload.as_deref()?), &|part| match part {
+                    Part::Bytes(bound) => Some(*bound),
+                    Part::Number(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
+                })
+            }
+            Part::Number(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
+        });
+        bound.unwrap_or(0)
+    }
+
+    /// Whether its union has a case that a program may leave out.
+    pub(crate) fn has(&self, case: usize) -> bool {
+        let found = find(&self.parts, &|part| match part {
+            Part::Union(cases) => cases.iter().find(|(number, _)| *number == case),
+            Part::Number(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
+        });
+        found.is_some()
+    }
+}
+
+/// Whether the messages of a channel begin with a `pid`.
+pub(crate) fn begins_with_pid(program: &Program, channel: &Channel) -> bool {
+    let mut first = channel.payload.first().copied();
+    while let Some(ty) = first {
+        first = match program.types.get(ty) {
+            Type::Record(id) => program.types.aggregate(*id).parts.first().and_then(|(_, field)| *field),
+            Type::Boxed(pool) => Some(program.types.pool(*pool).content),
+            Type::Pid(_) => return true,
+            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Array { .. } | Type::Union(_) => {
+                return false;
+            }
+        };
+    }
+    false
+}
+
+/// The first answer in depth-first order.
+fn find<'f, T>(parts: &'f [Part], ask: &dyn Fn(&'f Part) -> Option<T>) -> Option<T> {
+    parts.iter().find_map(|part| {
+        ask(part).or_else(|| match part {
+            Part::Record(parts) => find(parts, ask),
+            Part::Union(cases) => {
+                cases.iter().find_map(|(_, payload)| find(std::slice::from_ref(payload.as_deref()?), ask))
+            }
+            Part::Number(_) | Part::Instance(_) | Part::Bytes(_) => None,
+        })
+    })
+}
+
+impl Part {
+    fn datum(&self, values: &mut impl Iterator<Item = Value>) -> Result<Datum, TooLarge> {
+        if let Part::Record(parts) = self {
+            return parts.iter().map(|part| part.datum(values)).collect::<Result<_, _>>().map(Datum::Record);
+        }
+        match (self, values.next()) {
+            (Part::Number(int), Some(Value::Number(number))) => {
+                let fits = IntType::min(*int) <= number && number <= IntType::max(*int);
+                if fits { Ok(Datum::Int(number)) } else { Err(TooLarge) }
+            }
+            (Part::Instance(instances), Some(Value::Number(number))) => {
+                instances.get(number as usize).map(|instance| Datum::Pid(*instance)).ok_or(TooLarge)
+            }
+            (Part::Bytes(bound), Some(Value::Bytes(bytes))) => {
+                if bytes.len() <= *bound {
+                    Ok(Datum::Bytes(bytes))
+                } else {
+                    Err(TooLarge)
+                }
+            }
+            (Part::Union(cases), Some(Value::Case(number, values))) => {
+                let tag = cases.iter().position(|(case, _)| *case == number).ok_or(TooLarge)?;
+                let mut values = values.into_iter();
+                let payload = cases[tag].1.as_ref().map(|part| part.datum(&mut values)).transpose()?;
+                Ok(Datum::Union(tag as u32, payload.map(Box::new)))
+            }
+            (Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_), _) => {
+                Err(TooLarge)
+            }
+        }
+    }
+
+    fn open(&self, datum: &Datum, values: &mut Vec<Value>) {
+        match (self, datum) {
+            (Part::Number(_), Datum::Int(number)) => values.push(Value::Number(*number)),
+            (Part::Instance(instances), Datum::Pid(instance)) => {
+                let place = instances.iter().position(|listed| listed == instance);
+                values.push(Value::Number(place.map_or(-1, |place| place as i128)));
+            }
+            (Part::Bytes(_), Datum::Bytes(bytes)) => values.push(Value::Bytes(bytes.clone())),
+            (Part::Record(parts), Datum::Record(fields)) => {
+                for (part, field) in parts.iter().zip(fields) {
+                    part.open(field, values);
+                }
+            }
+            (Part::Union(cases), Datum::Union(tag, payload)) => {
+                let (number, part) = &cases[*tag as usize];
+                let mut held = Vec::new();
+                if let (Some(part), Some(payload)) = (part, payload) {
+                    part.open(payload, &mut held);
+                }
+                values.push(Value::Case(*number, held));
+            }
+            (Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_), _) => {}
+        }
+    }
+}
+
+/// Matches one type with the next wants, which it takes.
+fn part(program: &Program, ty: TypeId, wants: &mut &[Want]) -> Result<Part, Misfit> {
+    let name = || format!("`{}`", type_name(program, ty));
+    let content = match program.types.get(ty) {
+        Type::Boxed(pool) => program.types.get(program.types.pool(*pool).content),
+        flat => flat,
+    };
+    if let Type::Record(id) = content {
+        let fields = &program.types.aggregate(*id).parts;
+        let parts = fields.iter().map(|(_, field)| part(program, field.ok_or_else(name)?, wants));
+        return parts.collect::<Result<_, _>>().map(Part::Record);
+    }
+    let Some((want, rest)) = wants.split_first() else { return Err(format!("{} is too much", name())) };
+    *wants = rest;
+    match (want, content) {
+        (Want::Id, Type::Pid(processes)) => {
+            let instances = processes.iter().flat_map(|process| {
+                let first = program.first_instance(*process);
+                first..first + program.processes[process.0 as usize].replicas
+            });
+            Ok(Part::Instance(instances.collect()))
+        }
+        (Want::Id, Type::Int(int)) => Ok(Part::Number(*int)),
+        (Want::Number(most), Type::Int(int)) if IntType::max(*int) >= i128::from(*most) => Ok(Part::Number(*int)),
+        (Want::Number(most), Type::Int(_)) => Err(format!("{} does not hold {most}", name())),
+        (Want::Bytes, Type::Bytes { bound }) if *bound > 0 => Ok(Part::Bytes(*bound as usize)),
+        (Want::Cases(cases), Type::Union(id)) => union(program, &program.types.aggregate(*id).parts, cases),
+        (Want::Id, _) => Err(format!("{} is neither a `pid` nor an integer", name())),
+        (Want::Number(_), _) => Err(format!("{} is no integer", name())),
+        (Want::Bytes, _) => Err(format!("{} is not `bytes`", name())),
+        (Want::Cases(_), _) => Err(format!("{} is no union", name())),
+    }
+}
+
+fn union(
+    program: &Program,
+    declared: &[(smol_str::SmolStr, Option<TypeId>)],
+    cases: &'static [Case],
+) -> Result<Part, Misfit> {
+    let mut by_tag = Vec::with_capacity(declared.len());
+    for (name, payload) in declared {
+        let Some(number) = cases.iter().position(|case| case.name == name) else {
+            let known: Vec<&str> = cases.iter().map(|case| case.name).collect();
+            return Err(format!("it has no case `{name}`, only `{}`", known.join("`, `")));
+        };
+        let case = &cases[number];
+        let mut wants = case.holds;
+        let part = payload.map(|ty| part(program, ty, &mut wants)).transpose();
+        let part = part.map_err(|misfit| format!("in case `{name}`, {misfit}"))?;
+        if case.holds.len() - wants.len() < case.least {
+            return Err(format!("case `{name}` holds too little"));
+        }
+        by_tag.push((number, part.map(Box::new)));
+    }
+    Ok(Part::Union(by_tag))
+}

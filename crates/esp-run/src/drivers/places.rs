@@ -1,0 +1,184 @@
+//! Opens what channels read and write: files, and what has two directions at once: commands, serial lines, terminals of
+//! one's own. Those are opened once, for the channels of both directions.
+
+use crate::binding::Place;
+use crate::trouble::Trouble;
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Which directions of a place channels use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Use {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// Everything that was opened for a program and must be put away behind it.
+#[derive(Default)]
+pub(crate) struct Places {
+    opened: Vec<Opened>,
+    commands: Vec<(String, Child)>,
+    /// Names made for terminals.
+    links: Vec<PathBuf>,
+    /// Other ends of terminals, held open: without any, reading this end would fail.
+    ends: Vec<OwnedFd>,
+}
+
+struct Opened {
+    place: Place,
+    read: Option<File>,
+    write: Option<File>,
+}
+
+impl Places {
+    /// The way to read a place, and what messages call it.
+    pub(crate) fn reader(&mut self, place: &Place, used: Use) -> Result<(File, String), Trouble> {
+        let name = name_of(place, "standard input");
+        let failed = |error: io::Error| Trouble::file("read", &name, &error);
+        let file = match place {
+            Place::Standard => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+            Place::Path(path) => File::open(path),
+            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => {
+                self.once(place, used).and_then(|opened| opened.read.take().ok_or_else(taken))
+            }
+        };
+        Ok((file.map_err(failed)?, name))
+    }
+
+    /// The way to write a place; a file is made anew.
+    pub(crate) fn writer(&mut self, place: &Place, used: Use) -> Result<(File, String), Trouble> {
+        let name = name_of(place, "standard output");
+        let failed = |error: io::Error| Trouble::file("write", &name, &error);
+        let file = match place {
+            Place::Standard => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+            Place::Path(path) => File::create(path),
+            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => {
+                self.once(place, used).and_then(|opened| opened.write.take().ok_or_else(taken))
+            }
+        };
+        Ok((file.map_err(failed)?, name))
+    }
+
+    fn once(&mut self, place: &Place, used: Use) -> io::Result<&mut Opened> {
+        let at = match self.opened.iter().position(|opened| opened.place == *place) {
+            Some(at) => at,
+            None => {
+                let (read, write) = match place {
+                    Place::Command(command) => self.start(command, used)?,
+                    Place::Serial(path, speed) => both(serial(path, *speed)?)?,
+                    Place::Pty(name) => both(self.terminal(name)?)?,
+                    Place::Standard | Place::Path(_) => (None, None),
+                };
+                self.opened.push(Opened { place: place.clone(), read, write });
+                self.opened.len() - 1
+            }
+        };
+        Ok(&mut self.opened[at])
+    }
+
+    /// Starts a command. What no channel reads of it goes where the program's own output goes.
+    fn start(&mut self, command: &str, used: Use) -> io::Result<(Option<File>, Option<File>)> {
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(if used.writes { Stdio::piped() } else { Stdio::null() })
+            .stdout(if used.reads { Stdio::piped() } else { Stdio::inherit() })
+            .spawn()?;
+        let read = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let write = child.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        self.commands.push((command.to_string(), child));
+        for file in read.iter().chain(&write) {
+            unblock(file)?;
+        }
+        Ok((read, write))
+    }
+
+    /// Makes a terminal whose other end has the name.
+    fn terminal(&mut self, name: &Path) -> io::Result<File> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let control = openpt(flags)?;
+        grantpt(&control)?;
+        unlockpt(&control)?;
+        let path = ptsname(&control, Vec::new())?;
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        let end = serial(path, None)?;
+        std::os::unix::fs::symlink(path, name)?;
+        self.links.push(name.to_path_buf());
+        self.ends.push(OwnedFd::from(end));
+        let control = File::from(control);
+        unblock(&control)?;
+        Ok(control)
+    }
+
+    /// Ends what still runs, after its pipes have been closed: `patiently` waits for commands to end by themselves.
+    /// Tells of those that failed.
+    pub(crate) fn put_away(&mut self, patiently: bool) -> Vec<String> {
+        self.opened.clear();
+        let mut notes = Vec::new();
+        for (command, mut child) in self.commands.drain(..) {
+            if !patiently {
+                // It may have ended already.
+                let _ = child.kill();
+            }
+            match child.wait() {
+                Ok(status) if status.success() || !patiently => {}
+                Ok(status) => notes.push(format!("command `{command}` ended with {status}")),
+                Err(error) => notes.push(format!("cannot wait for command `{command}`: {error}")),
+            }
+        }
+        notes
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        for link in &self.links {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(link);
+        }
+    }
+}
+
+fn taken() -> io::Error {
+    io::Error::other("two channels would share it")
+}
+
+fn name_of(place: &Place, standard: &str) -> String {
+    match place {
+        Place::Standard => standard.to_string(),
+        Place::Path(path) | Place::Serial(path, _) | Place::Pty(path) => path.display().to_string(),
+        Place::Command(command) => command.clone(),
+    }
+}
+
+/// Opens a serial line, or a terminal as one: no echo, no line editing, eight bits.
+fn serial(path: &Path, speed: Option<u32>) -> io::Result<File> {
+    let flags = (OFlags::NOCTTY | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    let mut settings = tcgetattr(&file)?;
+    settings.make_raw();
+    if let Some(speed) = speed {
+        settings.set_speed(speed)?;
+    }
+    tcsetattr(&file, OptionalActions::Now, &settings)?;
+    Ok(file)
+}
+
+fn both(file: File) -> io::Result<(Option<File>, Option<File>)> {
+    let other = file.try_clone()?;
+    Ok((Some(file), Some(other)))
+}
+
+/// Nobody else has these descriptors, so their flags may be changed.
+fn unblock(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    rustix::fs::fcntl_setfl(file, flags | OFlags::NONBLOCK)?;
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! Faults of a medium, made on purpose: messages of a channel are lost, doubled, delayed, overtaken or damaged, the same
+//! ones in every run with the same seed. Stands between a driver and the program and knows neither.
+
+use crate::trouble::Trouble;
+use quaject_esp_ir::datum::Datum;
+use std::collections::BTreeMap;
+
+/// Which messages suffer what.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Faults {
+    /// A driver, whose channels all suffer, or a channel.
+    pub(crate) selector: String,
+    plan: Plan,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Plan {
+    /// Probabilities, in parts of `SURE`.
+    loss: u64,
+    dup: u64,
+    reorder: u64,
+    flip: u64,
+    /// The least and the greatest delay.
+    delay_ns: (i64, i64),
+    /// The time from one cut to the next, and how long one lasts.
+    cut_ns: Option<(i64, i64)>,
+    seed: u64,
+}
+
+/// The probability 1.
+const SURE: u64 = 1 << 32;
+/// How long a message that others shall overtake is held back.
+const OVERTAKEN_NS: i64 = 10_000_000;
+/// Messages held at once.
+pub(crate) const HELD: usize = 1024;
+
+const FORM: &str = "write a driver or a channel and what its messages suffer: \
+                    `udp:loss=5%,dup=1%,reorder=2%,flip=1%,delay=1ms..20ms,cut=1s/10s,seed=7`";
+
+impl std::str::FromStr for Faults {
+    type Err = Trouble;
+
+    fn from_str(text: &str) -> Result<Faults, Trouble> {
+        let wrong = |cause: String| Trouble::usage(cause).help(FORM);
+        let (selector, settings) =
+            text.split_once(':').ok_or_else(|| wrong(format!("`{text}` does not say what messages suffer")))?;
+        let mut plan = Plan::default();
+        for setting in settings.split(',') {
+            let parsed = setting.split_once('=').and_then(|(name, value)| plan.set(name, value));
+            parsed.ok_or_else(|| wrong(format!("`{setting}` is no fault")))?;
+        }
+        Ok(Faults { selector: selector.to_string(), plan })
+    }
+}
+
+impl Plan {
+    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "loss" => self.loss = share(value)?,
+            "dup" => self.dup = share(value)?,
+            "reorder" => self.reorder = share(value)?,
+            "flip" => self.flip = share(value)?,
+            "delay" => {
+                let (least, most) = value.split_once("..").unwrap_or((value, value));
+                self.delay_ns = (time_ns(least)?, time_ns(most)?);
+                if self.delay_ns.0 > self.delay_ns.1 {
+                    return None;
+                }
+            }
+            "cut" => {
+                let (length, period) = value.split_once('/')?;
+                let (length, period) = (time_ns(length)?, time_ns(period)?);
+                self.cut_ns = (0 < period && length <= period).then_some((period, length));
+                self.cut_ns?;
+            }
+            "seed" => self.seed = value.parse().ok()?,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// `5%` or `0.5%`, in parts of `SURE`.
+fn share(text: &str) -> Option<u64> {
+    let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
+    (0.0..=100.0).contains(&percent).then(|| (percent / 100.0 * SURE as f64) as u64)
+}
+
+/// `10ms`, in nanoseconds.
+pub(crate) fn time_ns(text: &str) -> Option<i64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let amount: i64 = text[..digits].parse().ok()?;
+    let unit_ns: i64 = match &text[digits..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    amount.checked_mul(unit_ns)
+}
+
+/// The faulty medium of one channel.
+pub(crate) struct Medium {
+    plan: Plan,
+    random: u64,
+    /// By the time they arrive, and among equals by their order.
+    held: BTreeMap<(i64, u64), Vec<Datum>>,
+    number: u64,
+    /// The one on offer to the program.
+    pub(crate) offered: Option<Vec<Datum>>,
+    /// Whether no more come from beyond it.
+    pub(crate) closed: bool,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    lost: u64,
+    doubled: u64,
+    delayed: u64,
+    damaged: u64,
+}
+
+impl Medium {
+    /// The medium of a channel: those of different channels fail at different times.
+    pub(crate) fn new(faults: &Faults, channel: &str) -> Medium {
+        let salt = channel
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Medium {
+            plan: faults.plan.clone(),
+            random: faults.plan.seed ^ salt,
+            held: BTreeMap::new(),
+            number: 0,
+            offered: None,
+            closed: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A message enters.
+    pub(crate) fn enter(&mut self, mut message: Vec<Datum>, now_ns: i64) {
+        // Always the same number of draws, so that one fault more does not move all the others.
+        let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
+        let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
+        let cut = self.plan.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
+        if cut || loss < self.plan.loss {
+            self.counts.lost += 1;
+            return;
+        }
+        if flip < self.plan.flip && damage(message.iter_mut(), place) {
+            self.counts.damaged += 1;
+        }
+        let mut due_ns = now_ns.saturating_add(first);
+        if reorder < self.plan.reorder {
+            due_ns = due_ns.saturating_add(OVERTAKEN_NS);
+        }
+        if due_ns > now_ns {
+            self.counts.delayed += 1;
+        }
+        if dup < self.plan.dup {
+            self.counts.doubled += 1;
+            self.hold(message.clone(), now_ns.saturating_add(second));
+        }
+        self.hold(message, due_ns);
+    }
+
+    fn hold(&mut self, message: Vec<Datum>, due_ns: i64) {
+        self.number += 1;
+        self.held.insert((due_ns, self.number), message);
+    }
+
+    /// The next message that has arrived.
+    pub(crate) fn leave(&mut self, now_ns: i64) -> Option<Vec<Datum>> {
+        let first = self.held.first_entry()?;
+        (first.key().0 <= now_ns).then(|| first.remove())
+    }
+
+    /// When the next message arrives.
+    pub(crate) fn due_ns(&self) -> Option<i64> {
+        self.held.first_key_value().map(|((due_ns, _), _)| *due_ns)
+    }
+
+    /// How many messages are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What the messages have suffered, if anything.
+    pub(crate) fn note(&self, channel: &str) -> Option<String> {
+        let Counts { lost, doubled, delayed, damaged } = self.counts;
+        let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
+        let parts: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        (!parts.is_empty()).then(|| format!("faults on channel `{channel}`: {} messages", parts.join(", ")))
+    }
+
+    fn delay_ns(&mut self) -> i64 {
+        let (least, most) = self.plan.delay_ns;
+        let spread = (most - least) as u64 + 1;
+        least + ((u128::from(self.next()) * u128::from(spread)) >> 64) as i64
+    }
+
+    /// A number below `SURE`.
+    fn draw(&mut self) -> u64 {
+        self.next() >> 32
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Turns one bit of the first bytes there are; whether there are any.
+fn damage<'d>(mut data: impl Iterator<Item = &'d mut Datum>, place: u64) -> bool {
+    data.any(|datum| match datum {
+        Datum::Bytes(bytes) if !bytes.is_empty() => {
+            let bit = place % (bytes.len() as u64 * 8);
+            bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+            true
+        }
+        Datum::Record(fields) | Datum::Array(fields) => {
+            damage(&mut fields.iter_mut() as &mut dyn Iterator<Item = _>, place)
+        }
+        Datum::Union(_, Some(payload)) => {
+            damage(&mut std::iter::once(&mut **payload) as &mut dyn Iterator<Item = _>, place)
+        }
+        Datum::Bytes(_) | Datum::Int(_) | Datum::Bool(_) | Datum::Pid(_) | Datum::Union(_, None) => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Faults, Medium};
+    use quaject_esp_ir::datum::Datum;
+
+    /// What leaves the medium, with the time, when messages 0..count enter one each millisecond.
+    fn passed(faults: &str, count: i128) -> Vec<(i64, i128)> {
+        let faults: Faults = faults.parse().expect("a fault");
+        let mut medium = Medium::new(&faults, "c");
+        let mut passed = Vec::new();
+        for time in 0..i64::try_from(count).expect("few") + 100 {
+            let now_ns = time * 1_000_000;
+            if i128::from(time) < count {
+                medium.enter(vec![Datum::Int(i128::from(time))], now_ns);
+            }
+            while let Some(message) = medium.leave(now_ns) {
+                let [Datum::Int(number)] = message.as_slice() else { panic!("not what entered") };
+                passed.push((time, *number));
+            }
+        }
+        assert_eq!(medium.len(), 0);
+        passed
+    }
+
+    #[test]
+    fn without_faults_all_messages_pass_at_once_and_in_order() {
+        assert_eq!(passed("udp:seed=1", 3), [(0, 0), (1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn the_shares_are_those_asked_for() {
+        let count = passed("udp:loss=10%,seed=3", 10_000).len();
+        assert!((8_800..9_200).contains(&count), "{count}");
+        let count = passed("udp:dup=10%", 10_000).len();
+        assert!((10_800..11_200).contains(&count), "{count}");
+        assert_eq!(passed("udp:loss=100%", 10), []);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_faults_and_another_one_others() {
+        let run = |seed| passed(&format!("udp:loss=30%,dup=10%,reorder=10%,delay=1ms..5ms,seed={seed}"), 500);
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn overtaken_messages_arrive_later_and_delays_are_kept() {
+        let order = passed("udp:reorder=20%", 200);
+        assert!(order.is_sorted_by_key(|(time, _)| *time) && !order.is_sorted_by_key(|(_, number)| *number));
+        assert!(
+            passed("udp:delay=3ms..7ms", 200).iter().all(|(time, number)| (3..=7).contains(&(time - *number as i64)))
+        );
+    }
+
+    #[test]
+    fn a_cut_loses_all_there_is_in_its_time() {
+        let expected: Vec<(i64, i128)> = (0..20).filter(|time| time % 10 < 7).map(|time| (time, time.into())).collect();
+        assert_eq!(passed("udp:cut=3ms/10ms", 20), expected);
+    }
+
+    #[test]
+    fn one_bit_of_the_bytes_is_turned() {
+        let faults: Faults = "c:flip=100%".parse().expect("a fault");
+        let mut medium = Medium::new(&faults, "c");
+        medium.enter(vec![Datum::Int(1), Datum::Record(vec![Datum::Bytes(vec![0; 8])])], 0);
+        let message = medium.leave(0).expect("it passes");
+        let [Datum::Int(1), Datum::Record(fields)] = message.as_slice() else { panic!("{message:?}") };
+        let [Datum::Bytes(bytes)] = fields.as_slice() else { panic!("{fields:?}") };
+        assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+    }
+
+    #[test]
+    fn what_is_no_fault_is_refused() {
+        for text in
+            ["udp", "udp:", "udp:loss", "udp:loss=5", "udp:loss=101%", "udp:delay=5ms..1ms", "udp:cut=2s/1s", "udp:x=1"]
+        {
+            let trouble = text.parse::<Faults>().expect_err(text);
+            assert!(trouble.help.is_some(), "{text}");
+        }
+    }
+}
