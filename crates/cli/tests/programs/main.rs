@@ -6,6 +6,8 @@ mod go_chan;
 mod hdlc;
 mod line_editor;
 mod modbus;
+mod ping;
+mod tftp;
 
 use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};

@@ -1,0 +1,380 @@
+//! TFTP (examples/tftp) against curl and tftp-hpa, in both roles, over good and bad networks.
+
+use super::{Random, engines, repository};
+use quaject_test_support::{Effort, quick_compiler, tool};
+use std::fs;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// What real networks do, at a rate at which it happens in every transfer.
+const BAD: &str = "udp:loss=5%,dup=5%,reorder=5%,seed=7";
+
+/// Sizes around the edges of a block of 512 and of 1,428 bytes.
+const SIZES: &[usize] = &[0, 1, 511, 512, 513, 1_428, 2_856, 100_000];
+
+/// A server and the folders of both sides.
+struct Bench {
+    folder: tempfile::TempDir,
+    port: u16,
+    server: Option<Child>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("here")).expect("the folder is writable");
+        fs::create_dir(folder.path().join("there")).expect("the folder is writable");
+        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback has ports");
+        Bench { folder, port: free.port(), server: None }
+    }
+
+    fn here(&self, name: &str) -> PathBuf {
+        self.folder.path().join("here").join(name)
+    }
+
+    fn there(&self, name: &str) -> PathBuf {
+        self.folder.path().join("there").join(name)
+    }
+
+    /// Starts a server and waits until its port is taken.
+    fn serve(&mut self, command: &mut Command) {
+        command.current_dir(self.there("")).stdin(Stdio::null()).stderr(Stdio::piped());
+        self.server = Some(command.spawn().expect("the server starts"));
+        let started = Instant::now();
+        while UdpSocket::bind(("127.0.0.1", self.port)).is_ok() {
+            assert!(started.elapsed() < Duration::from_secs(60), "the server takes a minute to begin");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Starts ours.
+    fn serve_esp(&mut self, engine: &str, faults: Option<&str>) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        command
+            .env("CC", quick_compiler())
+            .args(["run", "--engine", engine])
+            .arg(repository("examples/tftp/server.esp"));
+        for channel in ["requestC", "refusalC"] {
+            command.arg("--bind").arg(format!("{channel}=udp:{}", self.port));
+        }
+        command.args(faults.iter().flat_map(|faults| ["--fault", faults]));
+        self.serve(&mut command);
+    }
+
+    /// Stops ours, which must still run, and tells what it said.
+    fn stop(&mut self) -> String {
+        let server = self.server.take().expect("it was started");
+        let signalled = Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
+        assert!(signalled.is_ok_and(|status| status.success()), "the server has ended already");
+        let output = server.wait_with_output().expect("it is our child");
+        String::from_utf8_lossy(&output.stderr).to_string()
+    }
+
+    fn client(&self, name: &str, arguments: &[&str]) -> Output {
+        let port = self.port.to_string();
+        let arguments = arguments.iter().map(|argument| argument.replace("PORT", &port));
+        Command::new("timeout")
+            .args(["100", name])
+            .args(arguments)
+            .current_dir(self.here(""))
+            .stdin(Stdio::null())
+            .output()
+            .expect("`timeout` is everywhere")
+    }
+
+    /// Runs our client on commands.
+    fn client_esp(&self, engine: &str, commands: &str, faults: Option<&str>) -> String {
+        let mut client = Command::new("timeout")
+            .args(["100", env!("CARGO_BIN_EXE_qj"), "run", "--engine", engine])
+            .arg(repository("examples/tftp/client.esp"))
+            .env("CC", quick_compiler())
+            .args(faults.iter().flat_map(|faults| ["--fault", faults]))
+            .current_dir(self.here(""))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`timeout` is everywhere");
+        let commands = commands.replace("PORT", &self.port.to_string()) + "quit\n";
+        client.stdin.take().expect("it is a pipe").write_all(commands.as_bytes()).expect("it listens");
+        let output = client.wait_with_output().expect("it is our child");
+        assert!(output.status.success(), "engine {engine}: {}", output.status);
+        String::from_utf8_lossy(&output.stdout).to_string()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+fn write(path: &Path, size: usize) -> Vec<u8> {
+    let mut random = Random(size as u64 + 1);
+    let content: Vec<u8> = (0..size).map(|_| random.byte()).collect();
+    fs::write(path, &content).expect("the folder is writable");
+    content
+}
+
+fn assert_same(path: &Path, expected: &[u8], what: &str) {
+    let found = fs::read(path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(found == expected, "{what}: {} bytes of {} are there, or others", found.len(), expected.len());
+}
+
+#[test]
+fn curl_gets_and_puts_files_of_every_size() {
+    if tool(&["curl"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, None);
+        for size in SIZES {
+            for block in ["8", "512", "1024", "1428", "9000"] {
+                if block == "8" && *size > 3_000 {
+                    continue;
+                }
+                let what = format!("engine {engine}, {size} bytes in blocks of {block}");
+                let content = write(&bench.there("file"), *size);
+                let url = "tftp://127.0.0.1:PORT/file";
+                let got = bench.client("curl", &["-s", "--tftp-blksize", block, url, "-o", "got"]);
+                assert!(got.status.success(), "{what}: {got:?}");
+                assert_same(&bench.here("got"), &content, &what);
+            }
+            // curl puts no empty files by TFTP.
+            if *size > 0 {
+                let what = format!("engine {engine}, {size} bytes put");
+                let content = write(&bench.here("mine"), *size);
+                let put = bench.client("curl", &["-s", "-T", "mine", "tftp://127.0.0.1:PORT/yours"]);
+                assert!(put.status.success(), "{what}: {put:?}");
+                assert_same(&bench.there("yours"), &content, &what);
+                fs::remove_file(bench.there("yours")).expect("it is there");
+            }
+        }
+        let missing = bench.client("curl", &["-s", "tftp://127.0.0.1:PORT/missing", "-o", "got"]);
+        assert_eq!(missing.status.code(), Some(68), "curl calls it file not found");
+        assert_eq!(bench.stop(), "");
+    }
+}
+
+#[test]
+fn eight_clients_are_served_at_once() {
+    if tool(&["curl"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let mut bench = Bench::new();
+        let content = write(&bench.there("file"), 300_000);
+        bench.serve_esp(engine, None);
+        let bench = &bench;
+        std::thread::scope(|scope| {
+            for client in 0..8 {
+                let content = &content;
+                scope.spawn(move || {
+                    let name = format!("got{client}");
+                    let got = bench.client("curl", &["-s", "tftp://127.0.0.1:PORT/file", "-o", &name]);
+                    assert!(got.status.success(), "engine {engine}, client {client}: {got:?}");
+                    assert_same(&bench.here(&name), content, &format!("engine {engine}, client {client}"));
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn curl_and_tftp_hpa_bear_a_bad_network() {
+    if tool(&["curl"]).is_none() || tool(&["tftp"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, Some(BAD));
+        let content = write(&bench.there("file"), Effort::wanted().pick(10_000, 40_000, 400_000));
+        let got = bench.client("curl", &["-s", "tftp://127.0.0.1:PORT/file", "-o", "got"]);
+        assert!(got.status.success(), "{engine}: {got:?}");
+        assert_same(&bench.here("got"), &content, "curl get");
+        let got = bench.client("tftp", &["-m", "binary", "127.0.0.1", "PORT", "-c", "get", "file", "again"]);
+        assert!(got.status.success(), "{engine}: {got:?}");
+        assert_same(&bench.here("again"), &content, "tftp-hpa get");
+        let said = bench.stop();
+        assert!(said.contains("lost") && said.contains("doubled"), "{said}");
+    }
+}
+
+#[test]
+fn tftp_hpa_gets_and_puts() {
+    if tool(&["tftp"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, None);
+        for size in SIZES {
+            let what = format!("engine {engine}, {size} bytes");
+            let content = write(&bench.there("file"), *size);
+            bench.client("tftp", &["-m", "binary", "127.0.0.1", "PORT", "-c", "get", "file", "got"]);
+            assert_same(&bench.here("got"), &content, &what);
+            bench.client("tftp", &["-m", "binary", "127.0.0.1", "PORT", "-c", "put", "got", "yours"]);
+            assert_same(&bench.there("yours"), &content, &what);
+            fs::remove_file(bench.there("yours")).expect("it is there");
+        }
+    }
+}
+
+#[test]
+fn our_client_takes_from_and_gives_to_tftpd_hpa() {
+    // Debian installs it where users do not look.
+    let Some(daemon) = tool(&["in.tftpd", "/usr/sbin/in.tftpd"]) else { return };
+    for engine in engines() {
+        let mut bench = Bench::new();
+        let mut command = Command::new(daemon);
+        command.args([
+            "-L",
+            "-c",
+            "--permissive",
+            "--user",
+            "root",
+            "--address",
+            &format!("127.0.0.1:{}", bench.port),
+            "-s",
+        ]);
+        let folder = bench.there("");
+        bench.serve(command.arg(folder));
+        let (mut commands, mut expected) = (String::new(), String::new());
+        for size in SIZES {
+            write(&bench.there(&format!("got{size}")), *size);
+            write(&bench.here(&format!("put{size}")), *size);
+            for order in ["get", "put"] {
+                commands +=
+                    &format!("{order} |> {{{{0x7f000001, PORT}}, \"{order}{size}\"}}\n").replace("\"get", "\"got");
+                expected += &format!("\"{order}{size}\" done |> {size}\n").replace("\"get", "\"got");
+            }
+        }
+        assert_eq!(bench.client_esp(engine, &commands, None), expected, "{engine}");
+        for size in SIZES {
+            let what = format!("engine {engine}, {size} bytes");
+            let got = fs::read(bench.there(&format!("got{size}"))).expect("it is there");
+            assert_same(&bench.here(&format!("got{size}")), &got, &what);
+            let put = fs::read(bench.here(&format!("put{size}"))).expect("it is there");
+            assert_same(&bench.there(&format!("put{size}")), &put, &what);
+        }
+        let said = bench.client_esp(engine, "get |> {{0x7f000001, PORT}, \"missing\"}\n", None);
+        assert_eq!(said, "\"missing\" failed |> {1, \"File not found\"}\n", "{engine}");
+    }
+}
+
+#[test]
+fn both_of_ours_bear_a_bad_network_on_either_side() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, Some(BAD));
+        let size = Effort::wanted().pick(10_000, 50_000, 500_000);
+        let there = write(&bench.there("file"), size);
+        let here = write(&bench.here("mine"), size + 1);
+        let commands = "get |> {{0x7f000001, PORT}, \"file\"}\nput |> {{0x7f000001, PORT}, \"mine\"}\n";
+        let said = bench.client_esp(engine, commands, Some("udp:loss=3%,dup=10%,delay=0ms..3ms,seed=11"));
+        assert_eq!(said, format!("\"file\" done |> {size}\n\"mine\" done |> {}\n", size + 1), "{engine}");
+        assert_same(&bench.here("file"), &there, "got");
+        assert_same(&bench.there("mine"), &here, "put");
+    }
+}
+
+#[test]
+fn whatever_arrives_the_server_goes_on() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        let content = write(&bench.there("file"), 5_000);
+        bench.serve_esp(engine, None);
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+        socket.set_nonblocking(true).expect("sockets can be");
+        let mut random = Random(3);
+        for _ in 0..Effort::wanted().pick(2_000, 20_000, 3_000_000) {
+            let mut packet = match random.below(4) {
+                0 => (0..random.below(40)).map(|_| random.byte()).collect(),
+                1 => b"\0\x01file\0octet\0blksize\x001024\0".to_vec(),
+                2 => b"\0\x02new\0octet\0".to_vec(),
+                _ => [&[0, random.below(8) as u8][..], &vec![random.byte(); random.below(700) as usize]].concat(),
+            };
+            if !packet.is_empty() && random.below(2) == 0 {
+                let at = random.below(packet.len() as u64) as usize;
+                packet[at] = random.byte();
+            }
+            packet.truncate(packet.len().min(random.below(1_500) as usize + 1));
+            let _ = socket.send_to(&packet, ("127.0.0.1", bench.port));
+            // Couriers answer from ports of their own, which are told in what they send.
+            if let Ok((_, from)) = socket.recv_from(&mut [0; 2_000]) {
+                let _ = socket.send_to(&packet, from);
+            }
+        }
+        // Transfers that nobody answers end by themselves; until then they are busy.
+        let started = Instant::now();
+        loop {
+            let said = bench.client_esp(engine, "get |> {{0x7f000001, PORT}, \"file\"}\n", None);
+            if said == "\"file\" done |> 5000\n" {
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_secs(90), "engine {engine}: {said}");
+        }
+        assert_same(&bench.here("file"), &content, engine);
+        bench.stop();
+    }
+}
+
+/// The state machine in C that the README compares the length with.
+const PLAIN: &str = "examples/tftp/plain/tftp.c";
+
+#[test]
+fn the_plain_state_machine_does_the_same() {
+    if tool(&["cc"]).is_none() || tool(&["curl"]).is_none() {
+        return;
+    }
+    let mut bench = Bench::new();
+    let program = bench.folder.path().join("tftp");
+    let compiled = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(repository(PLAIN))
+        .status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    let port = bench.port.to_string();
+    bench.serve(Command::new(&program).args(["serve", &port]));
+    for size in SIZES {
+        let what = format!("{size} bytes");
+        let content = write(&bench.there("file"), *size);
+        let got = bench.client("curl", &["-s", "--tftp-blksize", "1024", "tftp://127.0.0.1:PORT/file", "-o", "got"]);
+        assert!(got.status.success(), "{what}: {got:?}");
+        assert_same(&bench.here("got"), &content, &what);
+        let program = program.display().to_string();
+        let _ = fs::remove_file(bench.here("file"));
+        let got = bench.client(&program, &["get", "127.0.0.1", "PORT", "file"]);
+        assert!(got.status.success(), "{what}: {got:?}");
+        assert_same(&bench.here("file"), &content, &what);
+        fs::rename(bench.here("file"), bench.here("mine")).expect("it is there");
+        let put = bench.client(&program, &["put", "127.0.0.1", "PORT", "mine"]);
+        assert!(put.status.success(), "{what}: {put:?}");
+        assert_same(&bench.there("mine"), &content, &what);
+        fs::remove_file(bench.there("mine")).expect("it is there");
+    }
+}
+
+#[test]
+fn the_readme_tells_how_long_both_are() {
+    let text = |path: &str| fs::read_to_string(repository(path)).expect("it is there");
+    // Lines that are neither empty nor a comment.
+    let lines = |path: &str| {
+        let is_code = |line: &&str| {
+            let line = line.trim();
+            !(line.is_empty() || line.starts_with("//") || line.starts_with("/*") || line.starts_with("* "))
+        };
+        text(path).lines().filter(is_code).count()
+    };
+    let parts = ["packet", "transfer", "listener", "server", "client"];
+    let esp: usize = parts.iter().map(|part| lines(&format!("examples/tftp/{part}.esp"))).sum();
+    let told = format!("| lines without comments | {esp} | {} |", lines(PLAIN));
+    assert!(text("examples/tftp/README.md").contains(&told), "the README does not say `{told}`");
+}
