@@ -1,0 +1,219 @@
+//! `examples/chip`: the TFTP server on emulated boards, reached by curl through a bridge from UDP to the boards' serial line.
+
+use quaject_test_support::tool;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What stands for the ports in frames (examples/chip/tftp.c).
+const REQUEST: u8 = 0;
+const TRANSFER: u8 = 1;
+const DROPPED: u8 = 2;
+
+struct Board {
+    name: &'static str,
+    compiler: &'static str,
+    emulator: &'static str,
+    machine: &'static [&'static str],
+}
+
+const BOARDS: &[Board] = &[
+    Board {
+        name: "cortex-m3",
+        compiler: "arm-none-eabi-gcc",
+        emulator: "qemu-system-arm",
+        machine: &["-M", "mps2-an385"],
+    },
+    Board {
+        name: "rv32",
+        compiler: "riscv64-unknown-elf-gcc",
+        emulator: "qemu-system-riscv32",
+        machine: &["-M", "virt", "-bios", "none"],
+    },
+];
+
+impl Board {
+    /// The image, in a folder of this test's own; `None` if the machine lacks the tools.
+    fn image(&self, purpose: &str, flags: &str) -> Option<PathBuf> {
+        for needed in ["make", "curl", self.compiler, self.emulator] {
+            tool(&[needed])?;
+        }
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chip-{}-{purpose}", self.name));
+        let _ = std::fs::remove_dir_all(&folder);
+        for part in ["chip", "tftp"] {
+            std::fs::create_dir_all(folder.join(part)).expect("the scratch folder belongs to this test");
+            for entry in std::fs::read_dir(examples.join(part)).expect("examples are readable") {
+                let path = entry.expect("examples are readable").path();
+                if path.is_file() {
+                    let name = path.file_name().expect("a file");
+                    std::fs::copy(&path, folder.join(part).join(name)).expect("the scratch folder is ours");
+                }
+            }
+        }
+        let image = format!("tftp-{}.elf", self.name);
+        let output = Command::new("make")
+            .arg(&image)
+            .arg(concat!("QJ=", env!("CARGO_BIN_EXE_qj")))
+            .arg(format!("WARNINGS=-Werror {flags}"))
+            .current_dir(folder.join("chip"))
+            .output()
+            .expect("make was found");
+        assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        Some(folder.join("chip").join(image))
+    }
+}
+
+/// A board that runs, and its line.
+struct Running {
+    emulator: Child,
+    line: Arc<Mutex<ChildStdin>>,
+    /// The port of this machine that is the server's.
+    port: u16,
+    dropped: Receiver<u32>,
+}
+
+impl Running {
+    fn start(board: &Board, image: &Path) -> Running {
+        let mut emulator = Command::new(board.emulator)
+            .args(board.machine)
+            .args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-kernel"])
+            .arg(image)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the emulator was found");
+        let line = Arc::new(Mutex::new(emulator.stdin.take().expect("it is a pipe")));
+        let socket = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+        let sockets = [socket(), socket()];
+        let port = sockets[0].local_addr().expect("it is bound").port();
+        for (kind, socket) in [REQUEST, TRANSFER].into_iter().zip(&sockets) {
+            let (socket, line) = (socket.try_clone().expect("descriptors are left"), Arc::clone(&line));
+            std::thread::spawn(move || to_board(kind, &socket, &line));
+        }
+        let (tell, dropped) = channel();
+        let output = emulator.stdout.take().expect("it is a pipe");
+        std::thread::spawn(move || from_board(output, &sockets, &tell));
+        Running { emulator, line, port, dropped }
+    }
+
+    /// Whether curl succeeds; it gives up early on a machine that is busy, and may try again.
+    fn curl(&self, folder: &Path, arguments: &[&str]) -> bool {
+        let url = format!("tftp://127.0.0.1:{}/image", self.port);
+        (0..5).any(|_| {
+            let mut curl = Command::new("timeout");
+            curl.args(["60", "curl", "-s", &url]).args(arguments).current_dir(folder);
+            curl.status().is_ok_and(|status| status.success())
+        })
+    }
+
+    /// How many datagrams the interrupt handler has dropped.
+    fn dropped(&self) -> u32 {
+        send(&self.line, DROPPED, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), &[]);
+        self.dropped.recv_timeout(Duration::from_secs(60)).expect("the board answers")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.emulator.kill();
+        let _ = self.emulator.wait();
+    }
+}
+
+fn send(line: &Mutex<ChildStdin>, kind: u8, peer: SocketAddrV4, content: &[u8]) {
+    let mut frame = vec![0xa5];
+    frame.extend((content.len() as u16 + 7).to_be_bytes());
+    frame.push(kind);
+    frame.extend(peer.ip().octets());
+    frame.extend(peer.port().to_be_bytes());
+    frame.extend(content);
+    let mut line = line.lock().expect("no thread panics while it writes");
+    // A board that was stopped hears nothing more.
+    let _ = line.write_all(&frame).and_then(|()| line.flush());
+}
+
+fn to_board(kind: u8, socket: &UdpSocket, line: &Mutex<ChildStdin>) {
+    let mut content = [0; 2048];
+    while let Ok((length, SocketAddr::V4(peer))) = socket.recv_from(&mut content) {
+        send(line, kind, peer, &content[..length]);
+    }
+}
+
+fn from_board(mut output: impl Read, sockets: &[UdpSocket; 2], dropped: &Sender<u32>) {
+    let mut head = [0; 10];
+    while output.read_exact(&mut head).is_ok() {
+        assert_eq!(head[0], 0xa5, "the board writes frames and nothing else");
+        let mut content = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]])) - 7];
+        if output.read_exact(&mut content).is_err() {
+            return;
+        }
+        let peer = SocketAddrV4::new(
+            Ipv4Addr::new(head[4], head[5], head[6], head[7]),
+            u16::from_be_bytes([head[8], head[9]]),
+        );
+        if head[3] == DROPPED {
+            let _ = dropped.send(u32::from_be_bytes(content.try_into().expect("four bytes")));
+        } else {
+            let _ = sockets[usize::from(head[3])].send_to(&content, peer);
+        }
+    }
+}
+
+/// What the board has from the start.
+fn image_of_64_kib() -> Vec<u8> {
+    let mut state = 1_u32;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..65_536).map(next).collect()
+}
+
+fn checksum(path: &Path) -> u32 {
+    crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC).checksum(&std::fs::read(path).expect("it was transferred"))
+}
+
+#[test]
+fn boards_give_and_take_64_kib() {
+    for board in BOARDS {
+        let Some(image) = board.image("transfer", "") else { return };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let running = Running::start(board, &image);
+        std::fs::write(folder.path().join("expected"), image_of_64_kib()).expect("the folder is writable");
+        let reversed: Vec<u8> = image_of_64_kib().into_iter().rev().collect();
+        std::fs::write(folder.path().join("mine"), reversed).expect("the folder is writable");
+        assert!(running.curl(folder.path(), &["-o", "got"]), "{}: get", board.name);
+        assert_eq!(checksum(&folder.path().join("got")), checksum(&folder.path().join("expected")), "{}", board.name);
+        assert!(running.curl(folder.path(), &["-T", "mine"]), "{}: put", board.name);
+        assert!(running.curl(folder.path(), &["-o", "back"]), "{}: get again", board.name);
+        assert_eq!(checksum(&folder.path().join("back")), checksum(&folder.path().join("mine")), "{}", board.name);
+    }
+}
+
+#[test]
+fn a_flood_of_interrupts_is_dropped_and_counted() {
+    for board in BOARDS {
+        let Some(image) = board.image("flood", "-DERASE_NS=2000000000") else { return };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let running = Running::start(board, &image);
+        // While the memory is erased for a new file, here for two seconds, the interrupt handler alone runs, and its ring
+        // fills.
+        let stranger = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
+        send(&running.line, REQUEST, stranger, b"\0\x02image\0octet\0");
+        for _ in 0..3_000 {
+            send(&running.line, TRANSFER, stranger, &[0, 4, 9, 9]);
+        }
+        let dropped = running.dropped();
+        assert!((1..3_000).contains(&dropped), "{}: {dropped} of 3000 datagrams were dropped", board.name);
+        // The one who wanted to put a file never does, and is given up; then the next one is served.
+        send(&running.line, TRANSFER, stranger, b"\0\x05\0\0enough\0");
+        std::fs::write(folder.path().join("expected"), image_of_64_kib()).expect("the folder is writable");
+        assert!(running.curl(folder.path(), &["-o", "got"]), "{}: get after the flood", board.name);
+        assert_eq!(checksum(&folder.path().join("got")), checksum(&folder.path().join("expected")), "{}", board.name);
+    }
+}

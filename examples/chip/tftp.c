@@ -1,0 +1,181 @@
+/* The world of the TFTP server on a chip: datagrams in frames on a serial line, one file of 64 KiB in memory.
+ *
+ *   a5 | length, 2 | kind | address, 4 | port, 2 | content          numbers with the most significant byte first
+ *
+ * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 asks how many
+ * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. */
+#include "board.h"
+#include "tftp.h"
+
+enum { MARK = 0xa5, HEAD = 7, REQUEST = 0, TRANSFER = 1, DROPPED = 2, FILE_SIZE = 65536 };
+
+/* How long flash memory of this size takes to be erased. */
+#ifndef ERASE_NS
+#define ERASE_NS 50000000
+#endif
+
+static esp_t program;
+
+/* -- the line ------------------------------------------------------------------------------------------------------ */
+
+static void put_frame(uint8_t kind, const peerT *peer, const uint8_t *content, uint16_t length)
+{
+    const uint16_t all = (uint16_t)(HEAD + length);
+    const uint8_t head[] = {
+        MARK, (uint8_t)(all >> 8), (uint8_t)all, kind,
+        (uint8_t)(peer->host >> 24), (uint8_t)(peer->host >> 16), (uint8_t)(peer->host >> 8), (uint8_t)peer->host,
+        (uint8_t)(peer->port >> 8), (uint8_t)peer->port,
+    };
+    for (unsigned i = 0; i < sizeof head; i++) board_write(head[i]);
+    for (unsigned i = 0; i < length; i++) board_write(content[i]);
+}
+
+/* The frame that the interrupt handler is gathering; the handler alone uses it. */
+static struct {
+    uint8_t bytes[3 + HEAD + sizeof ((bytes_516 *)0)->data];
+    uint16_t length;
+} incoming;
+
+/* Written by the handler, cleared by the main loop. */
+static volatile bool asked_for_drops;
+
+/* A whole frame has come: its datagram goes to the program's ring, or is dropped and counted if the ring is full. */
+static void post_frame(void)
+{
+    const uint8_t *body = incoming.bytes + 3;
+    const uint16_t length = (uint16_t)(incoming.length - 3 - HEAD);
+    const peerT peer = {
+        (uint32_t)body[1] << 24 | (uint32_t)body[2] << 16 | (uint32_t)body[3] << 8 | body[4],
+        (uint16_t)(body[5] << 8 | body[6]),
+    };
+    static requestC_message request;
+    static rxC_message received;
+    bytes_516 *content = body[0] == REQUEST ? &request.v1 : &received.v2;
+    if (body[0] == DROPPED) {
+        asked_for_drops = true;
+        return;
+    }
+    content->length = length;
+    for (unsigned i = 0; i < length; i++) content->data[i] = body[HEAD + i];
+    if (body[0] == REQUEST) {
+        request.v0 = peer;
+        esp_post_requestC(&request);
+    } else {
+        received.v0 = 0; /* the one courier */
+        received.v1 = peer;
+        esp_post_rxC(&received);
+    }
+}
+
+void board_received(uint8_t byte)
+{
+    if (incoming.length == 0 && byte != MARK) return;
+    incoming.bytes[incoming.length++] = byte;
+    if (incoming.length < 3) return;
+    const unsigned all = (unsigned)incoming.bytes[1] << 8 | incoming.bytes[2];
+    if (all < HEAD || all > sizeof incoming.bytes - 3) {
+        incoming.length = 0; /* no frame of ours: look for the next mark */
+    } else if (incoming.length == 3 + all) {
+        post_frame();
+        incoming.length = 0;
+    }
+}
+
+bool txC_ready(void) { return true; }
+
+void txC_put(const txC_message *message) { put_frame(TRANSFER, &message->v1, message->v2.data, message->v2.length); }
+
+bool refusalC_ready(void) { return true; }
+
+void refusalC_put(const refusalC_message *message)
+{
+    put_frame(REQUEST, &message->v0, message->v1.data, message->v1.length);
+}
+
+/* -- the file ------------------------------------------------------------------------------------------------------ */
+
+/* The file, which is there from the start, and a draft that takes its place when it is closed. */
+static uint8_t files[2][FILE_SIZE];
+static uint32_t sizes[2];
+static unsigned current;
+
+static void make_file(void)
+{
+    uint32_t state = 1;
+    for (unsigned i = 0; i < FILE_SIZE; i++) {
+        state = state * 1664525 + 1013904223;
+        files[0][i] = (uint8_t)(state >> 24);
+    }
+    sizes[0] = FILE_SIZE;
+}
+
+bool fileC_ready(void) { return true; }
+
+/* One request, one answer. The answer is posted from here and nowhere else. */
+void fileC_put(const fileC_message *message)
+{
+    static fileReplyC_message reply;
+    const fileCallT *call = &message->v1;
+    const unsigned draft = !current;
+    uint32_t at, count;
+    reply.v0 = message->v0;
+    reply.v1.tag = fileReplyT_done;
+    switch (call->tag) {
+    case fileCallT_create:
+        sizes[draft] = 0;
+        /* Interrupts go on meanwhile. */
+        for (const int64_t erased = board_now() + ERASE_NS; board_now() < erased;) {}
+        break;
+    case fileCallT_read:
+        at = call->as.read.at < sizes[current] ? call->as.read.at : sizes[current];
+        count = call->as.read.count < sizes[current] - at ? call->as.read.count : sizes[current] - at;
+        reply.v1.tag = fileReplyT_data;
+        reply.v1.as.data.length = (uint16_t)count;
+        for (uint32_t i = 0; i < count; i++) reply.v1.as.data.data[i] = files[current][at + i];
+        break;
+    case fileCallT_write:
+        at = call->as.write.at;
+        count = call->as.write.content.length;
+        if (at > FILE_SIZE || count > FILE_SIZE - at) {
+            reply.v1.tag = fileReplyT_failed;
+            reply.v1.as.failed.code = 3; /* no room left */
+            reply.v1.as.failed.reason.length = 0;
+            break;
+        }
+        for (uint32_t i = 0; i < count; i++) files[draft][at + i] = call->as.write.content.data[i];
+        if (sizes[draft] < at + count) sizes[draft] = at + count;
+        break;
+    case fileCallT_close:
+        current = draft;
+        break;
+    default:
+        break;
+    }
+    esp_post_fileReplyC(&reply);
+}
+
+/* -- running ------------------------------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    esp_input input = {0};
+    esp_output output = {{0}};
+    make_file();
+    esp_init(&program);
+    board_start();
+    for (;;) {
+        const esp_status status = esp_step(&program, &input, &output, board_now());
+        if (status == ESP_FAULT || status == ESP_DONE) {
+            /* Nothing on a chip could go on without its program; a watchdog would start it again. */
+            for (;;) board_sleep();
+        }
+        if (asked_for_drops) {
+            const uint32_t drops = esp_dropped_requestC() + esp_dropped_rxC();
+            const uint8_t content[] = {(uint8_t)(drops >> 24), (uint8_t)(drops >> 16), (uint8_t)(drops >> 8), (uint8_t)drops};
+            const peerT nobody = {0, 0};
+            asked_for_drops = false;
+            put_frame(DROPPED, &nobody, content, sizeof content);
+        }
+        if (status == ESP_SLEEP) board_sleep();
+    }
+}
