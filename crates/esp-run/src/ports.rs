@@ -376,6 +376,10 @@ impl<'p> Ports<'p> {
         if self.input_trouble.is_some() || self.output_trouble.is_some() || self.gone {
             return Wake::Event;
         }
+        if self.came_late() {
+            self.forget_wishes();
+            return signals.pending().map_or(Wake::Event, Wake::Signal);
+        }
         let mut due_ns = deadline_ns;
         let mut asked = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
         let mut reading = vec![false; self.devices.len()];
@@ -426,6 +430,23 @@ impl<'p> Ports<'p> {
         if let (Clock::Virtual(now_ns), Ok(0), Some(due_ns)) = (&mut self.clock, news, due_ns) {
             *now_ns = (*now_ns).max(due_ns);
         }
+        self.forget_wishes();
+        Wake::Event
+    }
+
+    /// Whether a message that was asked for in vain has come since, and left its descriptor: nothing there will tell.
+    fn came_late(&self) -> bool {
+        self.channels.iter().zip(&self.media).any(|(port, medium)| {
+            let passed = medium.as_ref().is_some_and(|medium| medium.offered.is_some());
+            match port {
+                Port::Input(input) => input.wanted && (passed || input.is_offered()),
+                Port::From(incoming) => incoming.wanted && (passed || incoming.offered),
+                Port::Internal | Port::Output(_) | Port::To(_) => false,
+            }
+        })
+    }
+
+    fn forget_wishes(&mut self) {
         for port in &mut self.channels {
             match port {
                 Port::Input(input) => input.wanted = false,
@@ -433,7 +454,6 @@ impl<'p> Ports<'p> {
                 Port::Internal | Port::Output(_) | Port::To(_) => {}
             }
         }
-        Wake::Event
     }
 
     /// Writes everything that was sent, waiting for whoever reads it.

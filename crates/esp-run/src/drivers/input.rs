@@ -107,6 +107,11 @@ impl Input {
         Ok(self.state)
     }
 
+    /// Whether a message is on offer.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.state == State::Offered
+    }
+
     /// The message on offer.
     pub(crate) fn message(&self) -> &[Datum] {
         &self.message
