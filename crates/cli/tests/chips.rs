@@ -98,7 +98,19 @@ impl Running {
         let (tell, dropped) = channel();
         let output = emulator.stdout.take().expect("it is a pipe");
         std::thread::spawn(move || from_board(output, &sockets, &tell));
-        Running { emulator, line, port, dropped }
+        let running = Running { emulator, line, port, dropped };
+        running.await_start();
+        running
+    }
+
+    /// What comes before the board listens is lost.
+    fn await_start(&self) {
+        let answers = (0..60).any(|_| {
+            send(&self.line, DROPPED, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), &[]);
+            self.dropped.recv_timeout(Duration::from_secs(1)).is_ok()
+        });
+        assert!(answers, "the board does not answer");
+        while self.dropped.recv_timeout(Duration::from_millis(300)).is_ok() {}
     }
 
     /// Whether curl succeeds; it gives up early on a machine that is busy, and may try again.
