@@ -152,6 +152,9 @@ pub(crate) struct Run {
     /// How processes become code
     #[arg(long, value_name = "MODE", default_value = "process")]
     pub(crate) mode: ModeChoice,
+    /// A file of fast paths for the program (for --mode fastpath)
+    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
+    pub(crate) fast_paths: Vec<PathBuf>,
     /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
@@ -214,6 +217,8 @@ pub(crate) enum ModeChoice {
     /// Each on its own, scheduled while the program runs
     #[default]
     Process,
+    /// Likewise, but for fast paths, which run as code of one process
+    Fastpath,
     /// Those that channels connect as one state machine, where that can be done
     Automata,
 }
@@ -265,6 +270,9 @@ pub(crate) struct Build {
     /// How processes become code
     #[arg(long, value_name = "MODE", default_value = "process")]
     pub(crate) mode: ModeChoice,
+    /// A file of fast paths for the program (for --mode fastpath)
+    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
+    pub(crate) fast_paths: Vec<PathBuf>,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,

@@ -132,7 +132,7 @@ impl<'m> Mover<'m> {
             (MoveEnd::Goes, [(_, to)]) if quiet => {
                 self.load(slot, *to);
                 match self.state.control(slot) {
-                    Control::Waiting { .. } | Control::Ended => *to,
+                    Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => *to,
                     Control::Running { .. } => part,
                 }
             }

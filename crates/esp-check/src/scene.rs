@@ -97,7 +97,7 @@ fn stood(
             };
             known.map(text).collect()
         }
-        Control::Running { .. } | Control::Ended => before.to_vec(),
+        Control::Running { .. } | Control::Lent { .. } | Control::Ended => before.to_vec(),
     };
     Stood { control: standing.control, location: machine.location(state, instance), waits, variables }
 }

@@ -89,7 +89,9 @@ pub(crate) fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => None,
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => None,
     })
 }
 
@@ -292,7 +294,7 @@ impl<'m> Space<'m> {
         let mut concerned = text.coupled;
         match standing.control {
             Control::Running { .. } if text.exits => return u128::MAX,
-            Control::Running { .. } | Control::Waiting { .. } | Control::Ended => {}
+            Control::Running { .. } | Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => {}
         }
         for offered in standing.branches.iter().flatten() {
             concerned |= match offered {

@@ -4,10 +4,10 @@
 use crate::exhaustion::Exhaustion;
 use crate::ir::{
     AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Direction, Edge, ExternId,
-    Fault, FnId, Guard, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, PoolId, ProcessId, Program,
-    Rest, Step, Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
+    Fault, FnId, Guard, Location, Op, Operand, Operation, Passed, PathId, PathMember, Pattern, Payload, Place, PoolId,
+    ProcessId, Program, Rest, Resume, Step, Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
-use crate::liveness::{Dead, DeadAt, dead_at};
+use crate::liveness::{Dead, DeadAt, OnPaths, dead_at};
 use crate::store::{Kind, Layouts};
 use crate::typing::{is_value, operand_type, place_type};
 use rustc_hash::FxHashSet;
@@ -151,6 +151,33 @@ pub(crate) enum Inst {
     Exit(Register),
     End,
     Fault(Fault),
+    Enter(Box<EnterCode>),
+    Leave(Box<LeaveCode>),
+}
+
+/// The entry test of a fast path.
+#[derive(Clone, Debug)]
+pub(crate) struct EnterCode {
+    pub(crate) path: PathId,
+    pub(crate) then: Pc,
+    pub(crate) parameters: Box<[Register]>,
+    pub(crate) later: EdgeCode,
+    pub(crate) otherwise: EdgeCode,
+}
+
+/// The end of a fast path.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaveCode {
+    pub(crate) path: PathId,
+    pub(crate) trigger: ResumeCode,
+    pub(crate) members: Box<[(u32, ResumeCode)]>,
+}
+
+/// Where an instance goes on, and its registers: theirs, then the trigger's.
+#[derive(Clone, Debug)]
+pub(crate) struct ResumeCode {
+    pub(crate) to: Pc,
+    pub(crate) values: Box<[(Register, Register)]>,
 }
 
 /// Code that runs while its instance waits. Its own registers and slots are 0 whenever it does not run, so that
@@ -223,6 +250,8 @@ pub(crate) struct WaitCode {
     pub(crate) otherwise: Option<(Pc, Dead)>,
     /// What no longer matters once its guards are known.
     pub(crate) dead: Dead,
+    /// The block it ends.
+    pub(crate) block: BlockId,
     pub(crate) location: Location,
     /// Whether a guard asks for free objects.
     pub(crate) retries: bool,
@@ -265,11 +294,12 @@ impl Code {
     pub(crate) fn new(program: &Program) -> Code {
         let layouts = Layouts::new(&program.types);
         let exhaustion = Exhaustion::new(program);
-        let body = |body: &Body| Decoder::new(program, &layouts, &exhaustion, body).decode();
-        let functions = program.functions.iter().map(|function| body(&function.body)).collect();
+        let body =
+            |body: &Body, on_paths: OnPaths| Decoder::new(program, &layouts, &exhaustion, body, on_paths).decode();
+        let functions = program.functions.iter().map(|function| body(&function.body, OnPaths::default())).collect();
         let numbered = |(index, process): (usize, &crate::ir::Process)| BodyCode {
             process: Some(ProcessId(index as u32)),
-            ..body(&process.body)
+            ..body(&process.body, on_paths(program, ProcessId(index as u32)))
         };
         let processes = program.processes.iter().enumerate().map(numbered).collect();
         let mut instances = Vec::new();
@@ -287,6 +317,13 @@ impl Code {
     }
 }
 
+fn on_paths(program: &Program, process: ProcessId) -> OnPaths {
+    let lent = program.lent_slots(process).into_iter().map(|slot| slot.0).collect();
+    let members = program.paths.iter().flat_map(|path| &path.members);
+    let own = |member: &PathMember| program.process_of(member.instance).is_some_and(|(other, _)| other == process);
+    OnPaths { lent, keeps_guards: members.into_iter().any(own) }
+}
+
 struct Decoder<'a> {
     program: &'a Program,
     layouts: &'a Layouts,
@@ -294,11 +331,18 @@ struct Decoder<'a> {
     body: &'a Body,
     starts: Vec<Pc>,
     slots: Vec<(usize, usize)>,
+    on_paths: OnPaths,
     waits: Vec<WaitCode>,
 }
 
 impl<'a> Decoder<'a> {
-    fn new(program: &'a Program, layouts: &'a Layouts, exhaustion: &'a Exhaustion, body: &'a Body) -> Decoder<'a> {
+    fn new(
+        program: &'a Program,
+        layouts: &'a Layouts,
+        exhaustion: &'a Exhaustion,
+        body: &'a Body,
+        on_paths: OnPaths,
+    ) -> Decoder<'a> {
         let mut starts = Vec::new();
         let mut next = 0;
         for block in &body.blocks {
@@ -313,20 +357,20 @@ impl<'a> Decoder<'a> {
             slots.push((end, size));
             end = end.saturating_add(size);
         }
-        Decoder { program, layouts, exhaustion, body, starts, slots, waits: Vec::with_capacity(waits) }
+        Decoder { program, layouts, exhaustion, body, starts, slots, on_paths, waits: Vec::with_capacity(waits) }
     }
 
     fn decode(mut self) -> BodyCode {
         let count = self.body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
         let mut instructions = Vec::with_capacity(count);
         let mut locations = Vec::with_capacity(count);
-        let dead = dead_at(self.body, &self.slots);
-        for (block, dead) in self.body.blocks.iter().zip(dead) {
+        let dead = dead_at(self.body, &self.slots, &self.on_paths);
+        for ((index, block), dead) in self.body.blocks.iter().enumerate().zip(dead) {
             for instruction in &block.instructions {
                 instructions.push(self.instruction(instruction.result, &instruction.op));
                 locations.push(instruction.location);
             }
-            let terminator = self.terminator(&block.terminator, block.location, dead);
+            let terminator = self.terminator(BlockId(index as u32), &block.terminator, block.location, dead);
             instructions.push(terminator);
             locations.push(block.location);
         }
@@ -516,11 +560,11 @@ impl<'a> Decoder<'a> {
             Op::FreeObjects(pool) => Inst::FreeObjects(to, *pool),
             Op::Retain(operand) => Inst::Retain(self.typed(operand)),
             Op::Release(operand) => Inst::Release(self.typed(operand)),
-            Op::Mark(_) => Inst::Mark,
+            Op::Mark(_) | Op::Test(..) => Inst::Mark,
         }
     }
 
-    fn terminator(&mut self, terminator: &Terminator, location: Location, dead: DeadAt) -> Inst {
+    fn terminator(&mut self, block: BlockId, terminator: &Terminator, location: Location, dead: DeadAt) -> Inst {
         match terminator {
             Terminator::Jump(edge) => Inst::Jump(self.edge(edge)),
             Terminator::Branch { condition, then, otherwise } => {
@@ -532,7 +576,7 @@ impl<'a> Decoder<'a> {
                 Inst::Switch(value.0, cases.collect(), Box::new(self.edge(default)))
             }
             Terminator::Wait(wait) => {
-                let wait = self.wait(wait, location, dead);
+                let wait = self.wait(block, wait, location, dead);
                 self.waits.push(wait);
                 Inst::Wait(self.waits.len() as u32 - 1)
             }
@@ -542,10 +586,31 @@ impl<'a> Decoder<'a> {
             Terminator::Exit(value) => Inst::Exit(value.0),
             Terminator::End => Inst::End,
             Terminator::Fault(fault) => Inst::Fault(*fault),
+            Terminator::Enter(enter) => Inst::Enter(Box::new(EnterCode {
+                path: enter.path,
+                then: self.start(enter.then),
+                parameters: registers(&self.body.blocks[enter.then.0 as usize].parameters),
+                later: self.edge(&enter.later),
+                otherwise: self.edge(&enter.otherwise),
+            })),
+            Terminator::Leave(leave) => {
+                let path = &self.program.paths[leave.path.0 as usize];
+                let member = |(number, resume): &(u32, Resume)| {
+                    let instance = path.members[*number as usize].instance;
+                    let (process, _) = self.program.process_of(instance).expect("a verified path names instances");
+                    let body = &self.program.processes[process.0 as usize].body;
+                    (*number, resumed(resume, crate::native::positions(body)[resume.to.0 as usize]))
+                };
+                Inst::Leave(Box::new(LeaveCode {
+                    path: leave.path,
+                    trigger: resumed(&leave.trigger, self.start(leave.trigger.to)),
+                    members: leave.members.iter().map(member).collect(),
+                }))
+            }
         }
     }
 
-    fn wait(&self, wait: &Wait, location: Location, dead: DeadAt) -> WaitCode {
+    fn wait(&self, block: BlockId, wait: &Wait, location: Location, dead: DeadAt) -> WaitCode {
         let branches: Box<[_]> = wait
             .branches
             .iter()
@@ -592,6 +657,7 @@ impl<'a> Decoder<'a> {
             branches,
             otherwise: wait.otherwise.map(|block| (self.start(block), dead.otherwise)),
             dead: dead.here,
+            block,
             location,
             retries,
             asks_again: self.exhaustion.asks_again(self.body, wait),
@@ -653,6 +719,10 @@ impl<'a> Decoder<'a> {
     }
 }
 
+fn resumed(resume: &Resume, to: Pc) -> ResumeCode {
+    ResumeCode { to, values: resume.values.iter().map(|(own, becomes)| (own.0, becomes.0)).collect() }
+}
+
 fn registers(values: &[Value]) -> Box<[Register]> {
     values.iter().map(|value| value.0).collect()
 }
@@ -701,7 +771,8 @@ fn changes_counts(op: &Op) -> bool {
         | Op::ReplicaNumber(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
-        | Op::Mark(_) => false,
+        | Op::Mark(_)
+        | Op::Test(..) => false,
     }
 }
 
@@ -738,7 +809,8 @@ pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
         | Op::FreeObjects(_)
         | Op::Retain(_)
         | Op::Release(_)
-        | Op::Mark(_) => {}
+        | Op::Mark(_)
+        | Op::Test(..) => {}
     }
 }
 
@@ -746,11 +818,13 @@ pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
 pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Enter(enter) => vec![&enter.later, &enter.otherwise],
         Terminator::Branch { then, otherwise, .. } => vec![then, otherwise],
         Terminator::Switch { cases, default, .. } => {
             cases.iter().map(|(_, edge)| edge).chain(std::iter::once(default)).collect()
         }
         Terminator::Wait(_)
+        | Terminator::Leave(_)
         | Terminator::Return(_)
         | Terminator::Result(_)
         | Terminator::Exit(_)

@@ -1,10 +1,11 @@
 //! Takes a step that is possible: what local code, a rendezvous or the passing of time changes. Whether a step is
 //! possible is asked elsewhere.
 
-use crate::code::{BranchCode, GuardCode, OperationCode, PassedCode, PayloadCode};
+use crate::code::{BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
 use crate::execute::{Context, Frame, Stop, Trap};
 use crate::ir::{Fault, Transfer};
 use crate::matching::{bind, captured_objects, references, release_all};
+use crate::path::Entry;
 use crate::report::FaultReport;
 use crate::step::{BranchState, Control, Effect, Scene, channel_of, report};
 use crate::store::View;
@@ -53,16 +54,43 @@ impl<'a> Scene<'a> {
             unreachable!("only a possible step is taken")
         };
         let body = self.body(instance);
-        let mut context = Context {
-            program: self.program,
-            code: self.code,
-            checks: self.checks,
-            pools: &mut self.state.pools,
-            scratch: &mut self.work.scratch,
-            world: &mut *self.world,
-            own: instance,
+        let mut at = at;
+        let stop = loop {
+            let mut context = Context {
+                program: self.program,
+                code: self.code,
+                checks: self.checks,
+                pools: &mut self.state.pools,
+                scratch: &mut self.work.scratch,
+                world: &mut *self.world,
+                own: instance,
+            };
+            let frame = &mut self.state.instances[instance as usize].frame;
+            match context.run(body, frame, at, fuel) {
+                Stop::Enter(stopped) => {
+                    let Inst::Enter(enter) = &body.instructions[stopped as usize] else {
+                        unreachable!("it stopped there")
+                    };
+                    let edge = match self.enter_path(instance, enter) {
+                        Entry::Entered => None,
+                        Entry::Later => Some(&enter.later),
+                        Entry::Refused => Some(&enter.otherwise),
+                    };
+                    let frame = &mut self.state.instances[instance as usize].frame;
+                    at = edge.map_or(enter.then, |edge| self.work.scratch.follow(edge, frame));
+                }
+                Stop::Leave(stopped) => {
+                    let Inst::Leave(leave) = &body.instructions[stopped as usize] else {
+                        unreachable!("it stopped there")
+                    };
+                    at = self.leave_path(instance, leave);
+                }
+                stop => break stop,
+            }
+            if *fuel == 0 {
+                break Stop::Fuel(at);
+            }
         };
-        let stop = context.run(body, &mut self.state.instances[instance as usize].frame, at, fuel);
         self.state.unfinished = None;
         let control = &mut self.state.instances[instance as usize].control;
         match stop {
@@ -85,6 +113,7 @@ impl<'a> Scene<'a> {
                 self.state.unfinished = Some(instance);
                 return Ok(Some(Effect::Unfinished));
             }
+            Stop::Enter(_) | Stop::Leave(_) => unreachable!("it went on from there"),
             Stop::Value(_) | Stop::Native(_) => unreachable!("processes hold results only in regions"),
         }
         Ok(None)

@@ -66,6 +66,10 @@ pub(crate) enum Stop {
     Fuel(Pc),
     /// At an entry of machine code.
     Native(Pc),
+    /// At the entry test of a fast path.
+    Enter(Pc),
+    /// At the end of a fast path.
+    Leave(Pc),
 }
 
 /// Memory that outlives a call but belongs to no state.
@@ -106,6 +110,23 @@ impl Scratch {
     pub(crate) fn new(code: &Code) -> Scratch {
         let frames = code.functions.iter().map(Frame::new).collect();
         Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0, coverage: None, native: None }
+    }
+
+    /// Binds the parameters of an edge; where it leads.
+    #[inline]
+    pub(crate) fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> Pc {
+        if edge.overlapping {
+            self.staging.clear();
+            self.staging.extend(edge.moves.iter().map(|(from, _)| frame.registers[*from as usize]));
+            for ((_, to), value) in edge.moves.iter().zip(&self.staging) {
+                frame.registers[*to as usize] = *value;
+            }
+        } else {
+            for (from, to) in &edge.moves {
+                frame.registers[*to as usize] = frame.registers[*from as usize];
+            }
+        }
+        edge.to
     }
 }
 
@@ -432,6 +453,8 @@ impl<'a> Context<'a> {
                 Inst::Exit(status) => return Stop::Exit(frame.registers[*status as usize] as u8),
                 Inst::End => return Stop::End,
                 Inst::Fault(fault) => return self.trap(body, at, *fault),
+                Inst::Enter(_) => return Stop::Enter(at as Pc),
+                Inst::Leave(_) => return Stop::Leave(at as Pc),
             }
             at += 1;
         }
@@ -451,18 +474,7 @@ impl<'a> Context<'a> {
 
     #[inline]
     fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> usize {
-        if edge.overlapping {
-            self.scratch.staging.clear();
-            self.scratch.staging.extend(edge.moves.iter().map(|(from, _)| frame.registers[*from as usize]));
-            for ((_, to), value) in edge.moves.iter().zip(&self.scratch.staging) {
-                frame.registers[*to as usize] = *value;
-            }
-        } else {
-            for (from, to) in &edge.moves {
-                frame.registers[*to as usize] = frame.registers[*from as usize];
-            }
-        }
-        edge.to as usize
+        self.scratch.follow(edge, frame) as usize
     }
 
     fn fill(&mut self, to: &PlaceCode, value: &TypedOperand, length: u32, frame: &mut Frame) -> Result<(), Fault> {
@@ -617,9 +629,14 @@ impl<'a> Context<'a> {
                 *fuel = 0;
                 Some(Stop::Fuel(0))
             }
-            stop @ (Stop::Trap(_) | Stop::Wait(_) | Stop::Yield(_) | Stop::End | Stop::Exit(_) | Stop::Native(_)) => {
-                Some(stop)
-            }
+            stop @ (Stop::Trap(_)
+            | Stop::Wait(_)
+            | Stop::Yield(_)
+            | Stop::End
+            | Stop::Exit(_)
+            | Stop::Native(_)
+            | Stop::Enter(_)
+            | Stop::Leave(_)) => Some(stop),
         };
         self.scratch.frames[function.0 as usize] = callee;
         outcome

@@ -130,7 +130,7 @@ impl Machine<'_> {
         let body = &self.code.processes[process.0 as usize];
         match state.control(instance) {
             Control::Running { at } => body.locations[at as usize],
-            Control::Waiting { wait } => body.waits[wait as usize].location,
+            Control::Waiting { wait } | Control::Lent { wait } => body.waits[wait as usize].location,
             Control::Ended => Location::default(),
         }
     }

@@ -13,7 +13,9 @@ pub fn successors(terminator: &Terminator) -> Vec<BlockId> {
         Terminator::Switch { value: _, cases, default } => {
             cases.iter().map(|(_, edge)| edge.to).chain(std::iter::once(default.to)).collect()
         }
-        Terminator::Return(_)
+        Terminator::Enter(enter) => vec![enter.then, enter.later.to, enter.otherwise.to],
+        Terminator::Leave(_)
+        | Terminator::Return(_)
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
@@ -163,6 +165,9 @@ fn number(mut body: Body) -> Body {
         edges_mut(&mut block.terminator).into_iter().for_each(|edge| block_of(&mut edge.to));
         match &mut block.terminator {
             Terminator::Wait(wait) => wait_targets(wait).into_iter().for_each(block_of),
+            Terminator::Enter(enter) => block_of(&mut enter.then),
+            // It names blocks of bodies that are not numbered with this one.
+            Terminator::Leave(_) => {}
             Terminator::Jump(_)
             | Terminator::Branch { .. }
             | Terminator::Switch { .. }

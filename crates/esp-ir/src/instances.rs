@@ -1,7 +1,7 @@
 //! Numbers and names of instances: an instance is one running process, and they are counted in order of text over
 //! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
 
-use crate::ir::{ProcessId, Program};
+use crate::ir::{FastPath, ProcessId, Program, SlotId};
 
 impl Program {
     /// How many instances run.
@@ -24,12 +24,19 @@ impl Program {
     pub fn process_of(&self, instance: u32) -> Option<(ProcessId, u32)> {
         let mut first = 0;
         for (index, process) in self.processes.iter().enumerate() {
-            if instance - first < process.replicas {
+            if instance.wrapping_sub(first) < process.replicas {
                 return Some((ProcessId(index as u32), instance - first));
             }
             first += process.replicas;
         }
         None
+    }
+
+    /// The slots of a process's body that stand for slots of other instances on a fast path.
+    pub fn lent_slots(&self, process: ProcessId) -> Vec<SlotId> {
+        let own = |path: &&FastPath| self.process_of(path.trigger).is_some_and(|(other, _)| other == process);
+        let members = self.paths.iter().filter(own).flat_map(|path| &path.members);
+        members.flat_map(|member| member.slots.iter().map(|(_, here)| *here)).collect()
     }
 
     /// An instance's name as messages print it: `P`, or `P[2]` of a replicated process.

@@ -217,9 +217,13 @@ impl Schedule {
                         self.reopened[instance as usize] = true;
                     }
                 }
+                self.follow_path(scene);
                 true
             }
-            Effect::Unfinished => false,
+            Effect::Unfinished => {
+                self.follow_path(scene);
+                false
+            }
             Effect::Exited(status) => {
                 self.over = Some(Outcome::Ended(status));
                 false
@@ -228,6 +232,19 @@ impl Schedule {
                 self.over = Some(Outcome::Faulted(report));
                 false
             }
+        }
+    }
+
+    /// After a step that entered or left a fast path: who was taken along waits nowhere, who has moved joins the list.
+    fn follow_path(&mut self, scene: &mut Scene<'_>) {
+        for (instance, wait) in std::mem::take(&mut scene.work.taken) {
+            if scene.state.control(instance) != (Control::Waiting { wait }) {
+                let process = scene.code.instances[instance as usize].0;
+                self.unregister(scene, instance, &scene.code.processes[process.0 as usize].waits[wait as usize]);
+            }
+        }
+        for instance in std::mem::take(&mut scene.work.returned) {
+            self.append(instance);
         }
     }
 
@@ -321,7 +338,8 @@ impl Schedule {
         let count = wait.branches.len() as u32;
         let first = match (wait.order, scene.state.control(instance)) {
             (AltOrder::Fair, Control::Waiting { wait }) => self.first[instance as usize][wait as usize],
-            (AltOrder::Fair, Control::Running { .. } | Control::Ended) | (AltOrder::Priority, _) => 0,
+            (AltOrder::Fair, Control::Running { .. } | Control::Lent { .. } | Control::Ended)
+            | (AltOrder::Priority, _) => 0,
         };
         (first..count).chain(0..first)
     }
@@ -453,6 +471,11 @@ impl Schedule {
             self.first[instance as usize][number as usize] = next;
         }
         self.reopened[instance as usize] = false;
+        self.unregister(scene, instance, wait);
+    }
+
+    /// Takes an instance out of the queues of its wait.
+    fn unregister(&mut self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) {
         if !std::mem::replace(&mut self.waiting[instance as usize], false) {
             return;
         }
@@ -537,7 +560,7 @@ fn asks_free(branch: &BranchCode) -> bool {
 fn is_waiting(scene: &Scene<'_>, instance: u32) -> bool {
     match scene.state.control(instance) {
         Control::Waiting { .. } => true,
-        Control::Running { .. } | Control::Ended => false,
+        Control::Running { .. } | Control::Lent { .. } | Control::Ended => false,
     }
 }
 

@@ -58,6 +58,35 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// Processes, in order of text.
     pub processes: Vec<Process>,
+    /// Fast paths, whose code is part of their first process.
+    pub paths: Vec<FastPath>,
+}
+
+/// A fast path: code in one process, the trigger, that does for a while what several instances do ("Fast Paths in
+/// Concurrent Programs", section 4.2; reference, section 10). It is entered by [`Terminator::Enter`] and left by
+/// [`Terminator::Leave`]; in between the other members are lent to it and take no steps.
+#[derive(Clone, Debug)]
+pub struct FastPath {
+    /// Its name.
+    pub name: SmolStr,
+    /// The instance that enters it.
+    pub trigger: u32,
+    /// The instances that it takes along, in order of the specification.
+    pub members: Vec<PathMember>,
+}
+
+/// An instance that a fast path takes along.
+#[derive(Clone, Debug)]
+pub struct PathMember {
+    /// Which.
+    pub instance: u32,
+    /// The block that ends in the wait it has to be at, and the branch of that wait which has to be open.
+    pub start: (BlockId, u32),
+    /// What is taken of its values, in order: the parameters of the block that is entered, after those of the members
+    /// before.
+    pub values: Vec<Value>,
+    /// Its slots that the path uses, and which slots of the trigger's body stand for them on the path.
+    pub slots: Vec<(SlotId, SlotId)>,
 }
 
 /// A channel.
@@ -174,6 +203,8 @@ ids! {
     SlotId;
     /// A block of one body.
     BlockId;
+    /// A fast path of the program.
+    PathId;
 }
 
 /// A control-flow graph.
@@ -416,6 +447,8 @@ pub enum Op {
     Release(Operand),
     /// A label: a zero-width control point.
     Mark(LabelId),
+    /// Where a predicate of a fast path is known, by number, and the `bool` it is. Does nothing.
+    Test(u32, Value),
 }
 
 /// Bits of a layout.
@@ -514,6 +547,44 @@ pub enum Terminator {
     End,
     /// Ends the program with a fault.
     Fault(Fault),
+    /// Enters a fast path if every other member of it is in place.
+    Enter(Enter),
+    /// Leaves a fast path: the members get their values back and go on where they are.
+    Leave(Leave),
+}
+
+/// The entry test of a fast path. It is in the trigger's code.
+#[derive(Clone, Debug)]
+pub struct Enter {
+    /// Which path.
+    pub path: PathId,
+    /// The first block of its code; this is the block's only predecessor. Its parameters are what is taken of the other
+    /// members' values ([`PathMember::values`]), one after the other.
+    pub then: BlockId,
+    /// If a member is not in place and some member is about to run, so that all may get there.
+    pub later: Edge,
+    /// If a member is not in place and none is about to run, or this instance is not the trigger.
+    pub otherwise: Edge,
+}
+
+/// Where a fast path is left.
+#[derive(Clone, Debug)]
+pub struct Leave {
+    /// Which path.
+    pub path: PathId,
+    /// The trigger, which goes on at once: no edge, as it sets all values that are live there.
+    pub trigger: Resume,
+    /// The other members, by number in [`FastPath::members`], in the order in which they join the ready list.
+    pub members: Vec<(u32, Resume)>,
+}
+
+/// Where an instance goes on after a fast path.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// At the start of this block of its body.
+    pub to: BlockId,
+    /// Its values that are live there, the block's parameters included, and what they become.
+    pub values: Vec<(Value, Value)>,
 }
 
 /// A value handed to another instance.

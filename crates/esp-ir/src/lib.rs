@@ -23,6 +23,7 @@ mod matching;
 pub mod model;
 pub mod native;
 mod outside;
+mod path;
 pub mod priority;
 pub mod read;
 pub mod replay;

@@ -31,6 +31,15 @@ impl Dead {
     }
 }
 
+/// What fast paths ask of a body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OnPaths {
+    /// Slots that stand for slots of other instances while a path runs.
+    pub(crate) lent: Vec<u32>,
+    /// Whether an instance can be taken along from a wait, to arrive there anew: its guards are then still known.
+    pub(crate) keeps_guards: bool,
+}
+
 /// What is dead where a block's terminator lets others see the process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadAt {
@@ -43,19 +52,19 @@ pub(crate) struct DeadAt {
 }
 
 /// For each block, what is dead at its terminator. `slots` are the offsets and sizes of the body's slots.
-pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)]) -> Vec<DeadAt> {
+pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<DeadAt> {
     let is_seen = |terminator: &Terminator| matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_));
     if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
         return vec![DeadAt::default(); body.blocks.len()];
     }
-    let mut flow = Flow { body, slots, live: vec![Set::default(); body.blocks.len()] };
+    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     flow.find_dead()
 }
 
 /// For each wait of a body, in order of blocks, what is live there: values by their numbers, then slots.
-pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Set> {
-    let mut flow = Flow { body, slots, live: vec![Set::default(); body.blocks.len()] };
+pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
+    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
         Terminator::Wait(wait) => Some(flow.live_at_rest(wait)),
@@ -67,14 +76,27 @@ pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)]) -> Vec<Set> {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => None,
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => None,
     });
     waits.collect()
+}
+
+/// Per block of a body: the values that are live at its start, its parameters included.
+pub(crate) fn live_values(body: &Body) -> Vec<Vec<u32>> {
+    let mut flow =
+        Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
+    flow.find_live();
+    let values = body.values.len() as u32;
+    let of = |live: &Set| live.numbers().into_iter().filter(|number| *number < values).collect();
+    flow.live.iter().map(of).collect()
 }
 
 struct Flow<'a> {
     body: &'a Body,
     slots: &'a [(usize, usize)],
+    on_paths: &'a OnPaths,
     /// Per block: what is live at its start, parameters included. Values by their numbers, then slots.
     live: Vec<Set>,
 }
@@ -105,6 +127,19 @@ impl Flow<'_> {
     fn live_at_end(&self, terminator: &Terminator) -> Set {
         let mut live = match terminator {
             Terminator::Wait(wait) => self.live_at_rest(wait),
+            Terminator::Enter(enter) => {
+                let mut live = Set::default();
+                self.join(&mut live, enter.then, &[]);
+                self.on_paths.lent.iter().for_each(|slot| live.remove(self.slot(*slot)));
+                live
+            }
+            // The trigger's values get new ones; its slots stay, and those that stand for other members' go back.
+            Terminator::Leave(leave) => {
+                let mut live = self.live[leave.trigger.to.0 as usize].clone();
+                (0..self.body.values.len() as u32).for_each(|value| live.remove(value));
+                self.on_paths.lent.iter().for_each(|slot| live.insert(self.slot(*slot)));
+                live
+            }
             Terminator::Jump(_)
             | Terminator::Branch { .. }
             | Terminator::Switch { .. }
@@ -125,11 +160,12 @@ impl Flow<'_> {
             }
         }
         match terminator {
-            Terminator::Jump(_) | Terminator::Yield(_) => {}
+            Terminator::Jump(_) | Terminator::Yield(_) | Terminator::Enter(_) => {}
             Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => {
                 live.insert(value.0);
             }
             Terminator::Wait(_)
+            | Terminator::Leave(_)
             | Terminator::Return(_)
             | Terminator::Result(_)
             | Terminator::Exit(_)
@@ -150,6 +186,7 @@ impl Flow<'_> {
         for branch in &wait.branches {
             match branch.guard {
                 Guard::Region(entry) => self.join(&mut live, entry, &[]),
+                Guard::Value(value) if self.on_paths.keeps_guards => live.insert(value.0),
                 Guard::Open | Guard::Value(_) => {}
             }
             let mut read = |used: Use<'_>| match used {
@@ -264,6 +301,23 @@ impl Flow<'_> {
                     });
                     dead[index] = DeadAt { here, branches, otherwise: otherwise.unwrap_or_default() };
                 }
+                Terminator::Enter(enter) => {
+                    for edge in [&enter.later, &enter.otherwise] {
+                        let mut set = set.clone();
+                        let parameters = &body.blocks[edge.to.0 as usize].parameters;
+                        parameters.iter().for_each(|value| set.insert(value.0));
+                        flow(edge.to, &set);
+                    }
+                    self.on_paths.lent.iter().for_each(|slot| set.insert(self.slot(*slot)));
+                    let parameters = &body.blocks[enter.then.0 as usize].parameters;
+                    parameters.iter().for_each(|value| set.insert(value.0));
+                    flow(enter.then, &set);
+                }
+                Terminator::Leave(leave) => {
+                    leave.trigger.values.iter().for_each(|(value, _)| set.insert(value.0));
+                    self.on_paths.lent.iter().for_each(|slot| set.remove(self.slot(*slot)));
+                    flow(leave.trigger.to, &set);
+                }
                 Terminator::Yield(edge) => {
                     let here = self.enter(edge.to, &mut set);
                     flow(edge.to, &set);
@@ -358,7 +412,8 @@ fn overwrites(op: &Op) -> bool {
         | Op::FreeObjects(_)
         | Op::Retain(_)
         | Op::Release(_)
-        | Op::Mark(_) => false,
+        | Op::Mark(_)
+        | Op::Test(..) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //! them. Asked only of states in which everybody waits or has ended.
 
 use crate::ir::{PoolId, SlotId, Terminator, Type, TypeId, Value};
-use crate::liveness::live_at_waits;
+use crate::liveness::{OnPaths, live_at_waits};
 use crate::matching::references;
 use crate::sets::Set;
 use crate::step::{Control, Machine, State};
@@ -26,7 +26,7 @@ impl Machine<'_> {
             let body = &process.body;
             let counted = |ty: TypeId| self.code.layouts.has_boxes(ty);
             let waits = body.blocks.iter().filter(|block| matches!(block.terminator, Terminator::Wait(_)));
-            let live = live_at_waits(body, &code.slots);
+            let live = live_at_waits(body, &code.slots, &OnPaths::default());
             debug_assert_eq!(waits.count(), live.len());
             let of = |live: Set| {
                 let first_slot = body.values.len() as u32;
@@ -52,7 +52,7 @@ impl Machine<'_> {
         let mut open = Vec::new();
         for (instance, (process, _)) in state.instances.iter().zip(&self.code.instances) {
             let wait = match instance.control {
-                Control::Running { .. } => return None,
+                Control::Running { .. } | Control::Lent { .. } => return None,
                 Control::Ended => continue,
                 Control::Waiting { wait } => wait,
             };

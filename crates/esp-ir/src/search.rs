@@ -58,7 +58,7 @@ impl<'a> Scene<'a> {
             Step::Local { instance } => {
                 let running = match self.state.instances.get(instance as usize).map(|instance| instance.control) {
                     Some(Control::Running { .. }) => true,
-                    Some(Control::Waiting { .. } | Control::Ended) | None => false,
+                    Some(Control::Waiting { .. } | Control::Lent { .. } | Control::Ended) | None => false,
                 };
                 running && self.state.unfinished.is_none_or(|unfinished| unfinished == instance)
             }

@@ -12,6 +12,9 @@ use crate::code::Code;
 use crate::execute::Frame;
 use crate::step::{BranchState, Control, Machine, State};
 
+/// From here on a number says that an instance is lent, and from which wait.
+const LENT: u64 = 1 << 40;
+
 impl State {
     /// Appends one instance's part.
     pub fn save_instance(&self, instance: u32, out: &mut Vec<u8>) {
@@ -20,6 +23,7 @@ impl State {
             Control::Ended => 0,
             Control::Running { at } => 2 * u64::from(at) + 1,
             Control::Waiting { wait } => 2 * u64::from(wait) + 2,
+            Control::Lent { wait } => LENT + u64::from(wait),
         };
         write_number(control, out);
         for branches in instance.branches.chunks(7) {
@@ -60,11 +64,12 @@ impl Machine<'_> {
         let control = reader.plain();
         target.control = match control {
             0 => Control::Ended,
+            control if control >= LENT => Control::Lent { wait: (control - LENT) as u32 },
             control if control % 2 == 1 => Control::Running { at: (control / 2) as u32 },
             control => Control::Waiting { wait: (control / 2 - 1) as u32 },
         };
         target.branches.clear();
-        if let Control::Waiting { wait } = target.control {
+        if let Control::Waiting { wait } | Control::Lent { wait } = target.control {
             let (process, _) = self.code.instances[instance as usize];
             let count = self.code.processes[process.0 as usize].waits[wait as usize].branches.len();
             let mut open = 0;

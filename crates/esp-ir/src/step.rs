@@ -62,6 +62,11 @@ pub enum Control {
     },
     /// At the end of its text.
     Ended,
+    /// On a fast path of another instance, which it was taken along from this wait.
+    Lent {
+        /// Which of the process's waits.
+        wait: u32,
+    },
 }
 
 /// One branch of the operation an instance waits at.
@@ -131,6 +136,10 @@ pub(crate) struct Workspace {
     pub(crate) captures: Vec<Capture>,
     /// Waiting instances of which a guard has opened in the last step.
     pub(crate) reopened: VecDeque<u32>,
+    /// Instances that a fast path took along in the last step, each with the wait it was at; and those that came back,
+    /// in order.
+    pub(crate) taken: Vec<(u32, u32)>,
+    pub(crate) returned: Vec<u32>,
 }
 
 /// A program in one of its states, and the world around it: where steps are tried and taken.
@@ -157,6 +166,8 @@ impl<'p> Machine<'p> {
             outside: Vec::new(),
             captures: Vec::new(),
             reopened: VecDeque::new(),
+            taken: Vec::new(),
+            returned: Vec::new(),
         };
         Ok(Machine { program, code, checks, work })
     }
@@ -233,7 +244,7 @@ impl<'a> Scene<'a> {
         let process = self.code.instances[instance as usize].0;
         match self.state.instances[instance as usize].control {
             Control::Waiting { wait } => Some(&self.code.processes[process.0 as usize].waits[wait as usize]),
-            Control::Running { .. } | Control::Ended => None,
+            Control::Running { .. } | Control::Lent { .. } | Control::Ended => None,
         }
     }
 

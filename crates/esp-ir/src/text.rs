@@ -176,6 +176,11 @@ fn edge(edge: &Edge) -> String {
     format!("block{}({})", edge.to.0, list(&edge.arguments, value))
 }
 
+fn resume(resume: &Resume) -> String {
+    let values = list(&resume.values, |(own, becomes)| format!("v{} = v{}", own.0, becomes.0));
+    format!("block{}({values})", resume.to.0)
+}
+
 fn pattern(of: &Pattern) -> String {
     match of {
         Pattern::Any => "_".to_string(),
@@ -316,6 +321,16 @@ impl Printer<'_> {
             self.body(&process.body, &process.labels, text);
             text.push_str("}\n");
         }
+        for path in &program.paths {
+            put!(text, "path {} {} {{\n", path.name, path.trigger);
+            for member in &path.members {
+                let PathMember { instance, start: (block, branch), values, slots } = member;
+                let slots = list(slots, |(own, here)| format!("s{} => s{}", own.0, here.0));
+                let values = list(values, value);
+                put!(text, "  member {instance} at block{} {branch} values({values}) slots({slots})\n", block.0);
+            }
+            text.push_str("}\n");
+        }
     }
 
     /// Which aggregates are records; one that no type is made of counts as a record.
@@ -438,6 +453,7 @@ impl Printer<'_> {
             Op::Retain(a) => put!(text, "retain {}", operand(a)),
             Op::Release(a) => put!(text, "release {}", operand(a)),
             Op::Mark(label) => put!(text, "mark #{}", labels[label.0 as usize]),
+            Op::Test(test, holds) => put!(text, "test {test}, v{}", holds.0),
         }
     }
 
@@ -464,6 +480,16 @@ impl Printer<'_> {
             Terminator::Exit(status) => put!(text, "exit v{}", status.0),
             Terminator::End => text.push_str("end"),
             Terminator::Fault(fault) => put!(text, "fault {}", fault_name(*fault)),
+            Terminator::Enter(enter) => {
+                let (later, otherwise) = (edge(&enter.later), edge(&enter.otherwise));
+                put!(text, "enter path{} -> block{}, {later}, {otherwise}", enter.path.0, enter.then.0);
+            }
+            Terminator::Leave(leave) => {
+                put!(text, "leave path{} {}", leave.path.0, resume(&leave.trigger));
+                for (member, at) in &leave.members {
+                    put!(text, ", member {member} {}", resume(at));
+                }
+            }
         }
         put!(text, "{}\n", location(at));
     }

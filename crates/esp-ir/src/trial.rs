@@ -60,7 +60,14 @@ impl<'a> Scene<'a> {
         match context.run(body, &mut self.state.instances[instance as usize].frame, region.entry, &mut fuel) {
             Stop::Value(pc) => Ok(pc),
             Stop::Trap(trap) => Err(trap),
-            Stop::Wait(_) | Stop::Yield(_) | Stop::End | Stop::Exit(_) | Stop::Fuel(_) | Stop::Native(_) => {
+            Stop::Wait(_)
+            | Stop::Yield(_)
+            | Stop::End
+            | Stop::Exit(_)
+            | Stop::Fuel(_)
+            | Stop::Native(_)
+            | Stop::Enter(_)
+            | Stop::Leave(_) => {
                 unreachable!("regions end in results or faults")
             }
         }

@@ -1,7 +1,7 @@
 //! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
 
 use crate::ir::{
-    Base, Bind, Block, Branch, Edge, Guard, Op, Operand, Operation, Pattern, Payload, Place, Slot, SlotId, Step,
+    Base, Bind, Block, Branch, Edge, Guard, Leave, Op, Operand, Operation, Pattern, Payload, Place, Slot, SlotId, Step,
     Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
 };
 
@@ -32,6 +32,7 @@ pub fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
     match op {
         Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
         Op::Unary(_, value)
+        | Op::Test(_, value)
         | Op::Convert(value)
         | Op::InstanceOf(_, value)
         | Op::ReplicaNumber(value)
@@ -96,9 +97,19 @@ pub fn terminator_values(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut
         Terminator::Return(operand) => operand_values(operand, visit),
         Terminator::Result(passed) => passed.iter_mut().for_each(|p| operand_values(&mut p.operand, visit)),
         Terminator::Exit(value) => visit(value),
+        Terminator::Enter(_) => {}
+        Terminator::Leave(leave) => leave_values(leave, visit),
     }
     for edge in edges_mut(terminator) {
         edge.arguments.iter_mut().for_each(&mut *visit);
+    }
+}
+
+/// Calls `visit` on the values that members get; what they are for is named by each member's own numbers.
+fn leave_values(leave: &mut Leave, visit: &mut dyn FnMut(&mut Value)) {
+    let members = leave.members.iter_mut().map(|(_, resume)| resume);
+    for resume in std::iter::once(&mut leave.trigger).chain(members) {
+        resume.values.iter_mut().for_each(|(_, value)| visit(value));
     }
 }
 
@@ -136,11 +147,13 @@ pub fn pattern_operands(pattern: &mut Pattern, visit: &mut dyn FnMut(&mut Operan
 pub fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Enter(enter) => vec![&mut enter.later, &mut enter.otherwise],
         Terminator::Branch { condition: _, then, otherwise } => vec![then, otherwise],
         Terminator::Switch { value: _, cases, default } => {
             cases.iter_mut().map(|(_, edge)| edge).chain(std::iter::once(default)).collect()
         }
         Terminator::Wait(_)
+        | Terminator::Leave(_)
         | Terminator::Return(_)
         | Terminator::Result(_)
         | Terminator::Exit(_)
@@ -232,6 +245,8 @@ pub fn terminator_slots(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut 
         | Terminator::Yield(_)
         | Terminator::Exit(_)
         | Terminator::End
+        | Terminator::Enter(_)
+        | Terminator::Leave(_)
         | Terminator::Fault(_) => {}
     }
 }
@@ -276,7 +291,8 @@ pub fn op_slots(op: &mut Op, visit: &mut dyn FnMut(&mut SlotId)) {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
-        | Op::Mark(_) => {}
+        | Op::Mark(_)
+        | Op::Test(..) => {}
         Op::Load(place)
         | Op::Store(place, _)
         | Op::SetBytes(place, _)

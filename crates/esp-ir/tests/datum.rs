@@ -25,6 +25,7 @@ fn program() -> Program {
         externs: vec![],
         functions: vec![],
         processes: vec![process("P", 1, false), process("Q", 3, true), process("R", 2, true)],
+        paths: Vec::new(),
     }
 }
 

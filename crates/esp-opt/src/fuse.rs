@@ -51,6 +51,23 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Why, in words.
+    pub(crate) fn text(&self, program: &Program) -> String {
+        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
+        match self {
+            Refusal::Shared { channel } => {
+                format!("`{}` is used by other processes too", program.channels[channel.0 as usize].name)
+            }
+            Refusal::Unsupported { process, what, location } => {
+                format!("`{}` has {what} at {}", name(process), location_text(program, *location))
+            }
+            Refusal::TooLarge { nodes } => format!("more than {nodes} states"),
+            Refusal::Starves { process } => format!("`{}` could wait for ever", name(process)),
+        }
+    }
+}
+
 /// A program in which a group is one process.
 #[derive(Clone, Debug)]
 pub struct Fused {
@@ -113,14 +130,7 @@ impl Attempt {
         let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
         let why = match &self.result {
             Ok(nodes) => return format!("fused: {names}: one state machine of {nodes} states"),
-            Err(Refusal::Shared { channel }) => {
-                format!("`{}` is used by other processes too", program.channels[channel.0 as usize].name)
-            }
-            Err(Refusal::Unsupported { process, what, location }) => {
-                format!("`{}` has {what} at {}", name(process), location_text(program, *location))
-            }
-            Err(Refusal::TooLarge { nodes }) => format!("more than {nodes} states"),
-            Err(Refusal::Starves { process }) => format!("`{}` could wait for ever", name(process)),
+            Err(why) => why.text(program),
         };
         format!("not fused: {names}: {why}")
     }

@@ -6,4 +6,5 @@
 pub mod facts;
 pub mod fuse;
 pub mod passes;
+pub mod path;
 mod product;

@@ -142,6 +142,7 @@ mod tests {
             externs: Vec::new(),
             functions: Vec::new(),
             processes: Vec::new(),
+            paths: Vec::new(),
         }
     }
 

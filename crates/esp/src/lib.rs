@@ -6,16 +6,19 @@ mod describe;
 mod graph;
 mod layout;
 mod models;
+mod paths;
 
 pub use describe::type_name;
 pub use graph::graph;
 pub use models::{Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, whole};
 pub use quaject_esp_opt::fuse::{Attempt, Refusal};
+pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Why};
 pub use quaject_esp_syntax::check::Loader;
 
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
 use quaject_esp_opt::fuse::{Limits, fuse_all};
+use quaject_esp_opt::path::{self, extract};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::hir;
@@ -67,6 +70,8 @@ pub enum Mode {
     /// Every process on its own, scheduled as the program runs.
     #[default]
     Process,
+    /// Likewise, but that the fast paths which the program names run as code of one process.
+    FastPath,
     /// Processes that channels connect become one, wherever that can be done.
     Automata,
 }
@@ -80,12 +85,14 @@ pub struct Options {
     pub mode: Mode,
     /// Whether overflow is a fault, which passes then keep.
     pub checked: bool,
+    /// Where runs of fast paths are counted.
+    pub cuts: Cuts,
 }
 
 impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
-        Options { emit, mode: Mode::Process, checked: false }
+        Options { emit, mode: Mode::Process, checked: false, cuts: Cuts::Loops }
     }
 }
 
@@ -122,6 +129,8 @@ pub struct Outputs {
     pub emitted: Emitted,
     /// What became of groups of processes in [`Mode::Automata`].
     pub attempts: Vec<Attempt>,
+    /// What became of fast paths in [`Mode::FastPath`].
+    pub extractions: Vec<Extraction>,
 }
 
 /// Text or code made of the IR.
@@ -161,15 +170,29 @@ fn most_instructions(sources: &SourceMap) -> usize {
 /// Compiles a program: the passes, in order.
 pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Compiled {
     let Checked { sources, diagnostics, program } = check(source, loader);
-    let Some(program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Wrong) } };
+    let Some(mut program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Wrong) } };
+    match options.mode {
+        Mode::FastPath => {}
+        // Their predicates are not computed either.
+        Mode::Process | Mode::Automata => program.fast_paths.clear(),
+    }
+    let fast_paths = program.fast_paths.clone();
     let most_instructions = most_instructions(&sources);
     let Some(ir) = lower::lower_within(program, &sources, most_instructions) else {
         return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
     };
     let mut ir = verified(ir);
     let mut attempts = Vec::new();
+    let mut extractions = Vec::new();
     match options.mode {
         Mode::Process => {}
+        Mode::FastPath => {
+            let specifications = paths::specifications(&fast_paths, &ir, &sources);
+            let (checked, cuts) = (options.checked, options.cuts);
+            let made = extract(&ir, &specifications, path::Options { checked, cuts, limits: Limits::default() });
+            ir = verified(made.0);
+            extractions = made.1;
+        }
         Mode::Automata => {
             let (fused, made) = fuse_all(&ir, options.checked, Limits::default());
             ir = verified(fused);
@@ -181,7 +204,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Emit::IrText => Emitted::IrText(text::print(&ir)),
         Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
-    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts }) }
+    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts, extractions }) }
 }
 
 /// The program, verified in debug builds.

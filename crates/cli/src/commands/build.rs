@@ -25,7 +25,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
     let compilation = |emit| options(emit, arguments.mode, arguments.checked);
     match arguments.emit {
         EmitForm::Ir => {
-            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::IrText))?;
+            let (_, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::IrText))?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
             deliver(arguments.output.as_deref(), text)?;
         }
@@ -47,7 +47,8 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             };
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             refuse_file(&folder, &stem)?;
-            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::C(c_options.clone())))?;
+            let (_, outputs) =
+                compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::C(c_options.clone())))?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             write_c(&folder, &stem, generated).map_err(Stop::at)?;
             if arguments.report {
@@ -58,7 +59,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             }
         }
         EmitForm::Exe => {
-            let (_, outputs) = compile(terminal, &arguments.file, &compilation(Emit::Ir))?;
+            let (_, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::Ir))?;
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
@@ -96,7 +97,8 @@ fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
 
 /// What became of groups of processes that were to be fused.
 fn attempts(outputs: &Outputs) -> String {
-    let lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
+    let mut lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
+    lines.extend(outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n"));
     if lines.is_empty() { String::new() } else { lines.concat() + "\n" }
 }
 

@@ -17,19 +17,27 @@ pub(crate) mod stepper;
 pub(crate) mod test;
 pub(crate) mod verify;
 
-use crate::terminal::{Status, Stop, Terminal};
+use crate::terminal::{Status, Stop, Terminal, say};
 use quaject_esp::{Compiled, NoOutput, Options, Outputs};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_syntax::span::SourceMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Compiles a program and says what there is to say; stops if it is wrong.
-fn compile(terminal: &Terminal, file: &Path, options: &Options) -> Result<(SourceMap, Outputs), Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
+/// Compiles a program, with files of fast paths, and says what there is to say; stops if it is wrong.
+fn compile(
+    terminal: &Terminal,
+    file: &Path,
+    fast_paths: &[PathBuf],
+    options: &Options,
+) -> Result<(SourceMap, Outputs), Stop> {
+    let (source, mut disk) = open_program(file, fast_paths).map_err(Stop::at)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| refused(file, reason))?;
+    for refused in outputs.extractions.iter().filter(|extraction| extraction.result.is_err()) {
+        say(&format!("warning: {}\n", refused.text(&outputs.ir)));
+    }
     Ok((sources, outputs))
 }
 

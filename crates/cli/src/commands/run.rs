@@ -18,8 +18,8 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
                 .help("leave out `--engine c`: every engine does the same"),
         ));
     }
-    let (sources, outputs) =
-        compile(terminal, &arguments.file, &options(Emit::Ir, arguments.mode, arguments.options.checked))?;
+    let compilation = options(Emit::Ir, arguments.mode, arguments.options.checked);
+    let (sources, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation)?;
     let program = &outputs.ir;
     let ended = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
@@ -44,9 +44,10 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
 pub(crate) fn options(emit: Emit, mode: ModeChoice, checked: bool) -> Options {
     let mode = match mode {
         ModeChoice::Process => Mode::Process,
+        ModeChoice::Fastpath => Mode::FastPath,
         ModeChoice::Automata => Mode::Automata,
     };
-    Options { emit, mode, checked }
+    Options { mode, checked, ..Options::new(emit) }
 }
 
 pub(crate) fn checks(checked: bool) -> Checks {

@@ -146,6 +146,7 @@ fn where_text(program: &Program, stood: &Stood) -> String {
     match stood.control {
         Control::Ended => "has ended".into(),
         Control::Running { .. } => format!("runs at {at}"),
+        Control::Lent { .. } => format!("at {at} is on a fast path"),
         Control::Waiting { .. } => {
             let waits: Vec<String> = stood.waits.iter().map(|wait| awaited_text(program, wait)).collect();
             let waits = if waits.is_empty() { "a guard that stays false".to_string() } else { waits.join("; ") };

@@ -28,6 +28,21 @@ pub(crate) enum SlotHome {
     Local,
     /// A member of the frame.
     Frame,
+    /// In another instance's frame: a fast path uses it.
+    Lent,
+}
+
+/// What fast paths ask of a body.
+#[derive(Default)]
+pub(crate) struct Pins {
+    /// Blocks at whose start everything that is live is in the frame.
+    pub(crate) blocks: BTreeSet<BlockId>,
+    /// Those of them at which instances go on.
+    pub(crate) resumes: BTreeSet<BlockId>,
+    /// Slots that are in the frame.
+    pub(crate) slots: BTreeSet<SlotId>,
+    /// Slots that stand for those of other instances.
+    pub(crate) lent: BTreeSet<SlotId>,
 }
 
 /// Slots larger than this many bytes live in the frame even if no wait needs them, so that the stack stays small.
@@ -80,6 +95,7 @@ fn reachable(body: &Body, entry: BlockId) -> Vec<BlockId> {
 pub(crate) fn successors(terminator: &Terminator) -> Vec<BlockId> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge.to],
+        Terminator::Enter(enter) => vec![enter.then, enter.later.to, enter.otherwise.to],
         Terminator::Branch { then, otherwise, .. } => vec![then.to, otherwise.to],
         Terminator::Switch { cases, default, .. } => {
             cases.iter().map(|(_, edge)| edge.to).chain([default.to]).collect()
@@ -89,7 +105,8 @@ pub(crate) fn successors(terminator: &Terminator) -> Vec<BlockId> {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => Vec::new(),
+        | Terminator::Fault(_)
+        | Terminator::Leave(_) => Vec::new(),
     }
 }
 
@@ -97,6 +114,7 @@ pub(crate) fn successors(terminator: &Terminator) -> Vec<BlockId> {
 pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Enter(enter) => vec![&enter.later, &enter.otherwise],
         Terminator::Branch { then, otherwise, .. } => vec![then, otherwise],
         Terminator::Switch { cases, default, .. } => cases.iter().map(|(_, edge)| edge).chain([default]).collect(),
         Terminator::Wait(_)
@@ -104,7 +122,8 @@ pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => Vec::new(),
+        | Terminator::Fault(_)
+        | Terminator::Leave(_) => Vec::new(),
     }
 }
 
@@ -179,7 +198,7 @@ impl<'a> Access<'a> {
 
     pub(crate) fn op(&mut self, op: &'a Op) {
         match op {
-            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
+            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
             Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
                 self.values.push(*a);
             }
@@ -284,6 +303,14 @@ impl<'a> Access<'a> {
             Terminator::Return(operand) => self.operand(operand),
             Terminator::Result(parts) => parts.iter().for_each(|part| self.operand(&part.operand)),
             Terminator::Exit(value) => self.values.push(*value),
+            Terminator::Enter(enter) => {
+                self.values.extend(enter.later.arguments.iter().chain(&enter.otherwise.arguments));
+            }
+            Terminator::Leave(leave) => {
+                let members = leave.members.iter().map(|(_, resume)| resume);
+                let resumed = std::iter::once(&leave.trigger).chain(members);
+                self.values.extend(resumed.flat_map(|resume| &resume.values).map(|(_, becomes)| *becomes));
+            }
             Terminator::End | Terminator::Fault(_) => {}
         }
     }
@@ -383,7 +410,8 @@ impl Analysis<'_> {
             | Op::FreeObjects(_)
             | Op::Retain(_)
             | Op::Release(_)
-            | Op::Mark(_) => false,
+            | Op::Mark(_)
+            | Op::Test(..) => false,
         };
         replaces && place.path.len() <= depth && place.path.iter().all(|step| matches!(step, Step::Field(_)))
     }
@@ -454,6 +482,11 @@ impl Analysis<'_> {
         for next in successors(terminator) {
             live.extend(&live_in[next.0 as usize]);
         }
+        if let Terminator::Leave(leave) = terminator {
+            // Values are set there; slots are not.
+            let there = live_in[leave.trigger.to.0 as usize].iter();
+            live.extend(there.filter(|unit| matches!(unit, Unit::Slot(..))));
+        }
         live
     }
 
@@ -508,7 +541,7 @@ impl Analysis<'_> {
 }
 
 /// Homes of every value and slot of a body.
-pub(crate) fn homes(body: &Body, types: &TypeTable) -> Homes {
+pub(crate) fn homes(body: &Body, types: &TypeTable, pins: &Pins) -> Homes {
     let analysis = Analysis { body, types };
     let main = reachable(body, BlockId(0));
     let live_in = analysis.solve(&main);
@@ -532,8 +565,15 @@ pub(crate) fn homes(body: &Body, types: &TypeTable) -> Homes {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => {}
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => {}
         }
+    }
+
+    for block in &pins.blocks {
+        framed.extend(&live_in[block.0 as usize]);
+        framed.extend(body.blocks[block.0 as usize].parameters.iter().map(|value| Unit::Value(*value)));
     }
 
     let mut values: Vec<Option<Home>> = vec![None; body.values.len()];
@@ -569,7 +609,13 @@ pub(crate) fn homes(body: &Body, types: &TypeTable) -> Homes {
             let kept = framed.iter().any(|unit| matches!(unit, Unit::Slot(slot, _) if slot.0 == index));
             let ty = body.slots[index as usize].ty;
             let bytes = crate::layout::extent(types, ty, crate::layout::View::Program).size;
-            if kept || bytes > LARGEST_LOCAL_BYTES { SlotHome::Frame } else { SlotHome::Local }
+            if pins.lent.contains(&SlotId(index)) {
+                SlotHome::Lent
+            } else if kept || pins.slots.contains(&SlotId(index)) || bytes > LARGEST_LOCAL_BYTES {
+                SlotHome::Frame
+            } else {
+                SlotHome::Local
+            }
         })
         .collect();
     Homes { values, slots, main }

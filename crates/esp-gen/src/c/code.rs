@@ -241,7 +241,9 @@ impl<'p, 'a> Code<'p, 'a> {
         match self.scope {
             Scope::Process(index) | Scope::Region(index) => {
                 let plan = &self.plan.processes[index];
-                if is_framed(&plan.homes, slot) {
+                if let Some(lender) = plan.lent.get(&slot) {
+                    lender.clone()
+                } else if is_framed(&plan.homes, slot) {
                     format!("{}{}", self.plan.frame(index), name)
                 } else {
                     format!("{}_{}", plan.name, name)
@@ -480,10 +482,15 @@ impl<'p, 'a> Code<'p, 'a> {
     /// Copies an edge's arguments to the target's parameters, all at once.
     pub(crate) fn edge(&mut self, edge: &Edge) {
         let parameters = self.body().blocks[edge.to.0 as usize].parameters.clone();
-        let moves: Vec<(String, String, TypeId)> = parameters
+        let moves: Vec<(Value, Value)> = parameters.into_iter().zip(edge.arguments.iter().copied()).collect();
+        self.moves(&moves);
+    }
+
+    /// Sets values all at once: to, from.
+    pub(crate) fn moves(&mut self, moves: &[(Value, Value)]) {
+        let moves: Vec<(String, String, TypeId)> = moves
             .iter()
-            .zip(&edge.arguments)
-            .map(|(parameter, argument)| (self.value(*parameter), self.value(*argument), self.value_type(*parameter)))
+            .map(|(to, from)| (self.value(*to), self.value(*from), self.value_type(*to)))
             .filter(|(to, from, _)| to != from)
             .collect();
         let clash = moves

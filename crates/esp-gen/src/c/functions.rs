@@ -350,7 +350,12 @@ fn terminator(code: &mut Code<'_, '_>, terminator: &Terminator, location: Locati
             let text = code.raise(*fault, location);
             code.line(&text);
         }
-        Terminator::Wait(_) | Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End => {
+        Terminator::Wait(_)
+        | Terminator::Yield(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => {
             unreachable!("the verifier has checked that regions and functions do not wait")
         }
     }

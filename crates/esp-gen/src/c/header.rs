@@ -33,6 +33,7 @@ pub(crate) fn pc_bits(plan: &Plan<'_>) -> u32 {
             .map(move |(wait, data)| data.pc + 1 + plan.wait(index, wait).branches.len() as u32)
             .chain(process.waits.iter().filter_map(|wait| wait.resume_pc))
             .chain(process.yields.values().copied())
+            .chain(process.resumes.values().copied())
             .chain([process.start_pc])
     });
     bits(top.max().unwrap_or(0))

@@ -13,7 +13,7 @@ impl Code<'_, '_> {
         let at = instruction.location;
         let result = instruction.result;
         match &instruction.op {
-            Op::Constant(_) | Op::OwnId | Op::Mark(_) => return,
+            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Test(..) => return,
             Op::Unary(..)
             | Op::Binary(..)
             | Op::Convert(_)
@@ -49,7 +49,7 @@ impl Code<'_, '_> {
             line!(code, "{target} = {text};");
         };
         match &instruction.op {
-            Op::Constant(_) | Op::OwnId | Op::Mark(_) => {}
+            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Test(..) => {}
             Op::Unary(op, a) => {
                 let text = self.unary(*op, *a, at);
                 define(self, &text);

@@ -26,6 +26,7 @@ mod matching;
 mod meeting;
 pub(crate) mod names;
 mod outside;
+mod paths;
 mod pattern;
 mod plan;
 mod priority;

@@ -1,8 +1,9 @@
 //! What the C of a program is made of, before any text: names, program counters, who meets whom on each channel.
 //! Knows the flow IR and the homes of values; writes nothing.
 
-use super::analysis::{Home, Homes, SlotHome, homes, local_homes, regions};
+use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes, regions};
 use super::names::{Names, OWN_NAMES};
+use super::paths::{frame_of, pins};
 use super::{Options, Style};
 use crate::layout::has_boxes;
 use quaject_esp_ir::exhaustion::Exhaustion;
@@ -68,6 +69,10 @@ pub(crate) struct ProcessPlan {
     pub(crate) homes: Homes,
     pub(crate) waits: Vec<WaitPlan>,
     pub(crate) yields: BTreeMap<BlockId, u32>,
+    /// Blocks at which an instance goes on after a fast path of another.
+    pub(crate) resumes: BTreeMap<BlockId, u32>,
+    /// Slots that stand for those of other instances on a fast path, and where these are.
+    pub(crate) lent: BTreeMap<SlotId, String>,
     pub(crate) start_pc: u32,
     /// Number of the first instance.
     pub(crate) base: u32,
@@ -161,8 +166,9 @@ impl<'a> Plan<'a> {
         let mut base = 0;
         let mut processes = Vec::new();
         for process in &program.processes {
+            let pins = pins(program, processes.len());
             let name = names.claim(&format!("{own}{}", process.name));
-            let plan = plan_process(program, &exhaustion, process, name, &mut pc, base);
+            let plan = plan_process(program, &exhaustion, process, &pins, name, &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
         }
@@ -191,11 +197,25 @@ impl<'a> Plan<'a> {
             world_types,
             asked: BTreeSet::new(),
         };
+        plan.find_lent();
         plan.find_ends();
         plan.find_deferring();
         plan.asked = plan.asked_ends();
         plan.find_resumed(pc);
         plan
+    }
+
+    fn find_lent(&mut self) {
+        for path in &self.program.paths {
+            let (trigger, _) = frame_of(self, path.trigger);
+            for member in &path.members {
+                let (process, frame) = frame_of(self, member.instance);
+                for (own, here) in &member.slots {
+                    let name = self.slot_name(&self.program.processes[process].body, *own);
+                    self.processes[trigger].lent.insert(*here, format!("{frame}{name}"));
+                }
+            }
+        }
     }
 
     fn find_ends(&mut self) {
@@ -320,7 +340,9 @@ impl<'a> Plan<'a> {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => unreachable!("a wait's plan names the block it ends"),
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => unreachable!("a wait's plan names the block it ends"),
         }
     }
 
@@ -469,11 +491,12 @@ fn plan_process(
     program: &Program,
     exhaustion: &Exhaustion,
     process: &Process,
+    pins: &Pins,
     name: String,
     pc: &mut u32,
     base: u32,
 ) -> ProcessPlan {
-    let homes = homes(&process.body, &program.types);
+    let homes = homes(&process.body, &program.types, pins);
     let mut take = |count: u32| {
         let first = *pc;
         *pc += count;
@@ -521,10 +544,14 @@ fn plan_process(
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => {}
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => {}
         }
     }
-    ProcessPlan { name, homes, waits, yields, start_pc, base, replicas: process.replicas, mask_words, deadlines }
+    let resumes = pins.resumes.iter().map(|block| (*block, take(1))).collect();
+    let (replicas, lent) = (process.replicas, BTreeMap::new());
+    ProcessPlan { name, homes, waits, yields, resumes, lent, start_pc, base, replicas, mask_words, deadlines }
 }
 
 /// Names of records and unions come from the source; structural types are named by what they hold.
@@ -594,6 +621,6 @@ pub(crate) fn has_regions(wait: &Wait) -> bool {
 pub(crate) fn is_framed(homes: &Homes, slot: SlotId) -> bool {
     match homes.slots[slot.0 as usize] {
         SlotHome::Frame => true,
-        SlotHome::Local => false,
+        SlotHome::Local | SlotHome::Lent => false,
     }
 }

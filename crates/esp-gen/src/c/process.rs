@@ -12,7 +12,6 @@
 //!   P_w4_b0_go:      dispatched again: fetch them, go on
 //! ```
 
-use super::TraceMode;
 use super::analysis::{Home, SlotHome};
 use super::code::{Code, Scope, line};
 use super::functions::switch;
@@ -21,6 +20,7 @@ use super::meeting::{continuations, receive, send};
 use super::outside::{Taker, elapse, receive_from_world, send_to_world};
 use super::plan::{End, Plan, has_regions};
 use super::priority::held_call;
+use super::{TraceMode, paths};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
                 let slot = SlotId(index as u32);
                 line!(code, "{} {} ESP_UNUSED;", code.c_type(body.slots[index].ty), code.slot(slot));
             }
-            SlotHome::Frame => {}
+            SlotHome::Frame | SlotHome::Lent => {}
         }
     }
 }
@@ -148,6 +148,8 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
             push(code, &plan.own_id(process));
             code.line("goto dispatch;");
         }
+        Terminator::Enter(enter) => paths::enter(code, process, enter, &mut |code, edge| go(code, process, edge, None)),
+        Terminator::Leave(leave) => paths::leave(code, process, leave),
         Terminator::Exit(value) => {
             line!(code, "t->exit_status = (int32_t)((uint32_t){} & 255u);", code.value(*value));
             code.line("goto finished;");
@@ -490,6 +492,18 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
                 unreachable!("yields are planned from their blocks")
             };
             case(*pc, &edge.to.0.to_string());
+        }
+    }
+    for (index, process) in plan.processes.iter().enumerate() {
+        for (block, pc) in &process.resumes {
+            line!(code, "case {pc}:");
+            code.indent += 1;
+            if plan.is_direct() {
+                trace(code, "'r'", &plan.own_id(index), "0", "0", "0");
+            }
+            enter(code, index, "self");
+            line!(code, "goto {}_{};", process.name, block.0);
+            code.indent -= 1;
         }
     }
     // Nothing is told of the middle of a turn, nor of a look around at rest.

@@ -293,7 +293,9 @@ where
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => self.leave(self.point),
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => self.leave(self.point),
         }
     }
 

@@ -48,6 +48,8 @@ impl<'a> Flow<'a> {
             let resumed = match &body.blocks[block.0 as usize].terminator {
                 Terminator::Wait(wait) => wait_targets(wait).collect(),
                 Terminator::Yield(edge) => vec![edge.to],
+                Terminator::Enter(enter) => vec![enter.then, enter.later.to, enter.otherwise.to],
+                Terminator::Leave(leave) => vec![leave.trigger.to],
                 _ => Vec::new(),
             };
             resumed.into_iter().for_each(|block| flow.resumed[block.0 as usize] = true);
@@ -153,7 +155,12 @@ pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)
             let chance = 1.0 / targets.len().max(1) as f32;
             targets.into_iter().map(|to| (to, [].as_slice(), chance)).collect()
         }
-        Terminator::Return(_)
+        // The first block of a path gets its parameters from other instances.
+        Terminator::Enter(enter) => {
+            vec![(enter.then, [].as_slice(), 0.9), whole(&enter.later, 0.05), whole(&enter.otherwise, 0.05)]
+        }
+        Terminator::Leave(_)
+        | Terminator::Return(_)
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
@@ -186,7 +193,7 @@ pub(super) fn op_uses(op: &Op) -> Vec<Value> {
 pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value> {
     let mut uses = Vec::new();
     match terminator {
-        Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
+        Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) | Terminator::Enter(_) => {}
         Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => uses.push(*value),
         Terminator::Wait(wait) => {
             terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
@@ -194,7 +201,7 @@ pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value
                 region_uses(body, region, &mut uses);
             }
         }
-        Terminator::Return(_) | Terminator::Result(_) | Terminator::Exit(_) => {
+        Terminator::Return(_) | Terminator::Result(_) | Terminator::Exit(_) | Terminator::Leave(_) => {
             terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
         }
     }

@@ -111,7 +111,7 @@ where
                 }
                 self.binary(BinaryOp::Equal, result, *a, *b)
             }
-            (Op::Mark(_), _) => Written::All,
+            (Op::Mark(_) | Op::Test(..), _) => Written::All,
             (op, result) => self.access(op, result),
         }
     }

@@ -160,7 +160,7 @@ pub(super) fn is_comparison(op: BinaryOp) -> bool {
 /// Whether machine code for it never goes back to the interpreter.
 fn never_leaves(op: &Op) -> bool {
     match op {
-        Op::Constant(_) | Op::Mark(_) | Op::Convert(_) => true,
+        Op::Constant(_) | Op::Mark(_) | Op::Test(..) | Op::Convert(_) => true,
         Op::Binary(op, ..) => is_comparison(*op),
         _ => false,
     }

@@ -221,7 +221,9 @@ impl<'a> Branching<'_, 'a> {
                 | Terminator::Return(_)
                 | Terminator::Exit(_)
                 | Terminator::End
-                | Terminator::Fault(_) => None,
+                | Terminator::Fault(_)
+                | Terminator::Enter(_)
+                | Terminator::Leave(_) => None,
             })
             .unwrap_or(&[])
     }

@@ -177,7 +177,9 @@ fn is_guarded(program: &Program, channel: usize) -> bool {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => &[],
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => &[],
         });
     branches.into_iter().any(|branch| match &branch.operation {
         Operation::In { channel: of, condition, .. } => {

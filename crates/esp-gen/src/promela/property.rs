@@ -174,7 +174,9 @@ fn wait_after(body: &Body, mut block: BlockId) -> Option<BlockId> {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => return None,
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => return None,
         }
     }
     None

@@ -78,7 +78,9 @@ fn inner(terminator: &Terminator) -> Vec<BlockId> {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => successors(terminator),
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => successors(terminator),
     }
 }
 
@@ -229,6 +231,9 @@ impl<'a> Quantum<'_, '_, 'a> {
                 lines.push(Mark::Yield, location, "skip;");
                 lines.push(Mark::None, location, format!("goto {label};"));
             }
+            Terminator::Enter(_) | Terminator::Leave(_) => {
+                unreachable!("models are made of programs without fast paths")
+            }
             Terminator::Return(operand) => self.return_to(operand, location, lines),
             Terminator::Result(_) => {}
             Terminator::Exit(_) => {
@@ -259,7 +264,9 @@ impl<'a> Quantum<'_, '_, 'a> {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => None,
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => None,
         }
     }
 

@@ -213,7 +213,8 @@ impl<'a> Scope<'a> {
             | Op::StoreBits { .. }
             | Op::Retain(_)
             | Op::Release(_)
-            | Op::Mark(_) => none(Expr::tight("0")),
+            | Op::Mark(_)
+            | Op::Test(..) => none(Expr::tight("0")),
         }
     }
 

@@ -73,7 +73,7 @@ impl<'a> Walk<'a, '_> {
                 let (expr, more) = self.op(result, &instruction.op, &known)?;
                 demands.extend(more);
                 known.insert(result, expr);
-            } else if !matches!(instruction.op, Op::Mark(_)) {
+            } else if !matches!(instruction.op, Op::Mark(_) | Op::Test(..)) {
                 return None;
             }
         }
@@ -106,7 +106,9 @@ impl<'a> Walk<'a, '_> {
             | Terminator::Yield(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => return None,
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => return None,
         };
         demands.extend(more);
         Some((values, demands))
@@ -175,7 +177,8 @@ impl<'a> Walk<'a, '_> {
             | Op::StoreBits { .. }
             | Op::Retain(_)
             | Op::Release(_)
-            | Op::Mark(_) => None,
+            | Op::Mark(_)
+            | Op::Test(..) => None,
         }
     }
 

@@ -74,7 +74,8 @@ fn motion(op: &Op, inlinable_call: &dyn Fn(FnId) -> bool) -> Motion {
         | Op::StoreBits { .. }
         | Op::Retain(_)
         | Op::Release(_)
-        | Op::Mark(_) => Motion::Fixed,
+        | Op::Mark(_)
+        | Op::Test(..) => Motion::Fixed,
     }
 }
 
@@ -341,7 +342,8 @@ pub(super) fn overwrites(op: &Op) -> bool {
         | Op::FreeObjects(_)
         | Op::Retain(_)
         | Op::Release(_)
-        | Op::Mark(_) => false,
+        | Op::Mark(_)
+        | Op::Test(..) => false,
     }
 }
 

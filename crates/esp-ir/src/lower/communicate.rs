@@ -8,7 +8,7 @@ use crate::ir::{
     AltOrder, Base, Bind, BlockId, Branch, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Rest,
     SlotId, Step, Terminator, TypeId, TypeTable, Wait,
 };
-use quaject_esp_syntax::hir::{self, CommunicateForm, Expr, ExprKind, LocalId, PatternKind};
+use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
 
 /// What a pattern keeps, in order of text.
@@ -33,6 +33,12 @@ struct Arrival {
 impl<'p> Builder<'_, '_, 'p> {
     /// `in`, `out`, `alt`, `pri alt`
     pub(super) fn communicate(&mut self, communicate: &'p hir::Communicate, span: Span) {
+        for branch in &communicate.branches {
+            match &branch.operation {
+                hir::Operation::Out(site, ..) => self.predicates(ControlPoint::Site(*site)),
+                hir::Operation::In(..) | hir::Operation::After(..) => {}
+            }
+        }
         let arrivals: Vec<Arrival> =
             communicate.branches.iter().map(|branch| self.arrive(communicate.form, branch)).collect();
         let waiting = self.here();
@@ -63,6 +69,10 @@ impl<'p> Builder<'_, '_, 'p> {
         for (then, bound, branch) in bodies {
             self.enter(then);
             self.take(then, bound);
+            match &branch.operation {
+                hir::Operation::In(site, ..) => self.predicates(ControlPoint::Site(*site)),
+                hir::Operation::Out(..) | hir::Operation::After(..) => {}
+            }
             self.statements(&branch.body);
             join.iter().for_each(|join| self.go_on(*join, branch.span));
         }

@@ -328,7 +328,8 @@ impl Placer<'_, '_> {
             | Op::FreeObjects(_)
             | Op::Retain(_)
             | Op::Release(_)
-            | Op::Mark(_) => self.blocks[block].instructions.push(instruction),
+            | Op::Mark(_)
+            | Op::Test(..) => self.blocks[block].instructions.push(instruction),
         }
     }
 
@@ -393,7 +394,9 @@ impl Placer<'_, '_> {
                     | Terminator::Yield(_)
                     | Terminator::Exit(_)
                     | Terminator::End
-                    | Terminator::Fault(_) => {}
+                    | Terminator::Fault(_)
+                    | Terminator::Enter(_)
+                    | Terminator::Leave(_) => {}
                 }
                 terminator
             }

@@ -6,6 +6,7 @@
 //!   builder                                        blocks and SSA values as they are made
 //!   model                                          a program with its environment, for those that explore it
 //!   tidy                                           block parameters that always have one value, chains of jumps
+//!   predicates                                     what fast paths ask
 //!   counts                                         where counts begin, move and end
 //! ```
 
@@ -17,6 +18,7 @@ mod expression;
 mod model;
 mod operator;
 mod pieces;
+mod predicates;
 mod statement;
 mod tidy;
 
@@ -24,6 +26,7 @@ use crate::graph;
 use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
 use builder::Builder;
 pub use model::{lower_model, lower_model_with_variables};
+pub use predicates::{Predicate, elements, predicates};
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
@@ -44,6 +47,7 @@ pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
 pub fn lower_within(mut program: hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
     let bodies: Vec<Vec<Stmt>> = program.processes.iter_mut().map(|process| mem::take(&mut process.body)).collect();
     let mut context = Context::new(&program, sources, most_instructions);
+    context.compute_predicates();
     let processes = program.processes.iter().zip(bodies.into_iter().map(Cow::Owned));
     let lowered = lower_with(&mut context, processes);
     if context.is_too_large { None } else { Some(lowered) }
@@ -72,6 +76,7 @@ fn lower_with<'p>(
         externs: externs.collect(),
         functions,
         processes,
+        paths: Vec::new(),
         types: context.types.clone(),
     }
 }
@@ -100,6 +105,9 @@ struct Context<'p> {
     /// Variables whose values are wanted at every wait. Of the process being lowered: the names.
     observed: Observed,
     observed_here: Vec<SmolStr>,
+    /// Predicates of fast paths, and which process is being lowered.
+    predicates: Vec<predicates::Predicate<'p>>,
+    process: Option<usize>,
 }
 
 impl<'p> Context<'p> {
@@ -115,6 +123,8 @@ impl<'p> Context<'p> {
             free_functions: functions_that_ask_free(program),
             observed: Observed::Named(Vec::new()),
             observed_here: Vec::new(),
+            predicates: Vec::new(),
+            process: None,
         }
     }
 
@@ -203,6 +213,7 @@ fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_
             wanted.map(|(_, variable)| variable.clone()).collect()
         }
     };
+    context.process = context.program.processes.iter().position(|other| std::ptr::eq(other, process));
     let sites = process.sites.iter().map(|site| ir::Site {
         channel: site.channel,
         direction: site.direction,

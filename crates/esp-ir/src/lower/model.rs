@@ -346,7 +346,9 @@ fn waiting(terminator: &Terminator) -> Option<&Wait> {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => None,
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::builder::{Builder, Loop, Storage, Write};
 use super::expression::{Target, mentions};
 use super::operator::binary_op;
 use crate::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, TypeTable};
-use quaject_esp_syntax::hir::{self, BinaryOperator, Expr, ExprKind, LocalId, Stmt, StmtKind};
+use quaject_esp_syntax::hir::{self, BinaryOperator, ControlPoint, Expr, ExprKind, LocalId, Stmt, StmtKind};
 use quaject_esp_syntax::span::Span;
 
 impl<'p> Builder<'_, '_, 'p> {
@@ -21,7 +21,10 @@ impl<'p> Builder<'_, '_, 'p> {
     fn statement(&mut self, statement: &'p Stmt) {
         let span = statement.span;
         match &statement.kind {
-            StmtKind::Label(label) => self.effect(Op::Mark(*label), Write::Initial, span),
+            StmtKind::Label(label) => {
+                self.predicates(ControlPoint::Label(*label));
+                self.effect(Op::Mark(*label), Write::Initial, span);
+            }
             StmtKind::Declare(_) => {}
             StmtKind::Block(statements) => self.statements(statements),
             StmtKind::If(condition, yes, no) => {

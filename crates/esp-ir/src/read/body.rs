@@ -300,6 +300,11 @@ impl Reader<'_> {
             "free" => Op::FreeObjects(self.pool()?),
             "retain" => Op::Retain(self.operand()?),
             "release" => Op::Release(self.operand()?),
+            "test" => {
+                let test = self.number("a predicate's number")?;
+                self.comma()?;
+                Op::Test(test, self.value()?)
+            }
             "mark" => {
                 let label = self.label()?;
                 match labels.iter().position(|other| *other == label) {
@@ -344,6 +349,26 @@ impl Reader<'_> {
             }
             "exit" => Terminator::Exit(self.value()?),
             "end" => Terminator::End,
+            "enter" => {
+                let path = PathId(self.numbered("path")?);
+                self.sign("->")?;
+                let then = BlockId(self.numbered("block")?);
+                self.comma()?;
+                let later = self.edge()?;
+                self.comma()?;
+                Terminator::Enter(Enter { path, then, later, otherwise: self.edge()? })
+            }
+            "leave" => {
+                let path = PathId(self.numbered("path")?);
+                let trigger = self.resume()?;
+                let mut members = Vec::new();
+                while self.eat(",") {
+                    self.keyword("member")?;
+                    let member = self.number("a member")?;
+                    members.push((member, self.resume()?));
+                }
+                Terminator::Leave(Leave { path, trigger, members })
+            }
             "fault" => {
                 let name = self.word("a fault")?;
                 match FAULTS.into_iter().find(|fault| fault_name(*fault) == name) {
@@ -354,6 +379,17 @@ impl Reader<'_> {
             _ => return Ok(None),
         };
         Ok(Some((terminator, self.location()?)))
+    }
+
+    fn resume(&mut self) -> Result<Resume> {
+        let to = BlockId(self.numbered("block")?);
+        self.sign("(")?;
+        let values = self.list(")", |reader| {
+            let own = reader.value()?;
+            reader.sign("=")?;
+            Ok((own, reader.value()?))
+        })?;
+        Ok(Resume { to, values })
     }
 
     pub(super) fn wait(&mut self) -> Result<(Terminator, Location)> {

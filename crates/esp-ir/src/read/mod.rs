@@ -81,6 +81,7 @@ impl<'a> Reader<'a> {
             externs: Vec::new(),
             functions: Vec::new(),
             processes: Vec::new(),
+            paths: Vec::new(),
         };
         Reader {
             lexer,
@@ -184,6 +185,7 @@ impl<'a> Reader<'a> {
             "extern" => self.external()?,
             "function" => self.function()?,
             "process" => self.process()?,
+            "path" => self.path()?,
             _ => return self.fail("an item before"),
         }
         Ok(())
@@ -375,6 +377,33 @@ impl<'a> Reader<'a> {
         }
         let body = self.body(&labels)?;
         self.program.processes.push(Process { name, replicas, replicated, labels, sites, body, location });
+        Ok(())
+    }
+
+    fn path(&mut self) -> Result<()> {
+        let name = self.word("a name")?.into();
+        let trigger = self.number("an instance")?;
+        self.sign("{")?;
+        let mut members = Vec::new();
+        while self.eat_word("member") {
+            let instance = self.number("an instance")?;
+            self.keyword("at")?;
+            let block = BlockId(self.numbered("block")?);
+            let branch = self.number("a branch")?;
+            self.keyword("values")?;
+            self.sign("(")?;
+            let values = self.list(")", Reader::value)?;
+            self.keyword("slots")?;
+            self.sign("(")?;
+            let slots = self.list(")", |reader| {
+                let own = SlotId(reader.numbered("s")?);
+                reader.sign("=>")?;
+                Ok((own, SlotId(reader.numbered("s")?)))
+            })?;
+            members.push(PathMember { instance, start: (block, branch), values, slots });
+        }
+        self.sign("}")?;
+        self.program.paths.push(FastPath { name, trigger, members });
         Ok(())
     }
 

@@ -33,7 +33,12 @@ pub(crate) fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
         | Op::Allocate(_)
         | Op::FreeObjects(_)
         | Op::Mark(_) => {}
-        Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
+        Op::Test(_, a)
+        | Op::Unary(_, a)
+        | Op::Convert(a)
+        | Op::InstanceOf(_, a)
+        | Op::ReplicaNumber(a)
+        | Op::IsUnique(a) => {
             visit(Use::Value(*a));
         }
         Op::Binary(_, a, b) => {
@@ -118,6 +123,11 @@ pub(crate) fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn Fn
                 visit(Use::Block(branch.then));
             }
             wait.otherwise.iter().for_each(|block| visit(Use::Block(*block)));
+        }
+        Terminator::Enter(enter) => visit(Use::Block(enter.then)),
+        Terminator::Leave(leave) => {
+            let resumed = std::iter::once(&leave.trigger).chain(leave.members.iter().map(|(_, resume)| resume));
+            resumed.flat_map(|resume| &resume.values).for_each(|(_, value)| visit(Use::Value(*value)));
         }
         Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
     }

@@ -4,13 +4,15 @@
 
 mod flow;
 pub(crate) use flow::{Use, op_uses, operand, passed, terminator_uses};
+mod paths;
 mod types;
 mod waits;
 
-use crate::ir::{BlockId, Body, Function, Location, Process, Program, Type, TypeId, Value};
+use crate::ir::{BlockId, Body, Function, Location, Process, ProcessId, Program, Type, TypeId, Value};
 use crate::report::location_text;
 use crate::text::type_name;
 use crate::typing::is_value;
+use std::collections::HashMap;
 
 /// A rule that a program breaks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +49,9 @@ impl VerifyError {
 pub fn verify(program: &Program) -> Vec<VerifyError> {
     let mut errors = Vec::new();
     items(program, &mut errors);
+    if errors.is_empty() {
+        paths::paths(program, &mut errors);
+    }
     if !errors.is_empty() {
         return errors;
     }
@@ -106,11 +111,14 @@ struct Verifier<'a> {
     /// Where the check is now.
     block: Option<BlockId>,
     location: Location,
+    /// What is live at the start of each block, of processes that fast paths return to.
+    live: HashMap<ProcessId, Vec<Vec<u32>>>,
 }
 
 impl<'a> Verifier<'a> {
     fn new(program: &'a Program, owner: Owner<'a>, body: &'a Body, errors: &'a mut Vec<VerifyError>) -> Verifier<'a> {
-        Verifier { program, owner, body, errors, block: None, location: Location::default() }
+        let (block, location, live) = (None, Location::default(), HashMap::new());
+        Verifier { program, owner, body, errors, block, location, live }
     }
 
     fn run(mut self) {

@@ -362,6 +362,10 @@ impl Verifier<'_> {
                 self.no_result(instruction);
                 self.operand(operand);
             }
+            Op::Test(_, holds) => {
+                self.no_result(instruction);
+                self.expect(*holds, Class::Bool);
+            }
             Op::Mark(label) => {
                 self.no_result(instruction);
                 match self.owner {
@@ -551,7 +555,14 @@ impl Verifier<'_> {
                     self.error("a function does not end the program");
                 }
             }
-            Terminator::Wait(_) | Terminator::Yield(_) | Terminator::End | Terminator::Result(_) if in_function => {
+            Terminator::Wait(_)
+            | Terminator::Yield(_)
+            | Terminator::End
+            | Terminator::Result(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_)
+                if in_function =>
+            {
                 self.error("a function only returns");
             }
             Terminator::Jump(_)
@@ -560,6 +571,8 @@ impl Verifier<'_> {
             | Terminator::Result(_)
             | Terminator::End
             | Terminator::Fault(_) => {}
+            Terminator::Enter(enter) => self.enter(enter),
+            Terminator::Leave(leave) => self.leave(leave),
         }
     }
 }

@@ -83,6 +83,8 @@ impl Verifier<'_> {
                 | Terminator::Yield(_)
                 | Terminator::Return(_)
                 | Terminator::Exit(_)
+                | Terminator::Enter(_)
+                | Terminator::Leave(_)
                 | Terminator::End => self.error("a region ends in a result"),
             }
             for instruction in &body.blocks[index].instructions {
@@ -99,7 +101,7 @@ impl Verifier<'_> {
         {
             self.error(format!("a region calls `{}`, which has effects", function.name));
         }
-        if let Op::Mark(_) = instruction.op {
+        if let Op::Mark(_) | Op::Test(..) = instruction.op {
             self.error("a region has no labels");
         }
         let body = self.body;

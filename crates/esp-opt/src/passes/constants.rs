@@ -48,7 +48,9 @@ pub(super) fn fold(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => None,
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => None,
         };
         if let Some(edge) = edge {
             block.terminator = Terminator::Jump(edge);

@@ -122,6 +122,7 @@ fn has_effect(op: &Op, checked: bool) -> bool {
         | Op::Allocate(_)
         | Op::Retain(_)
         | Op::Release(_)
-        | Op::Mark(_) => true,
+        | Op::Mark(_)
+        | Op::Test(..) => true,
     }
 }

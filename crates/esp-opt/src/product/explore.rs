@@ -1,22 +1,22 @@
 //! Nodes of the product and the search over them: how many versions of a place are kept apart, when it is given up,
 //! and whether everybody who can go on does. Knows no instructions.
 
+use super::course::{Course, Followed, NodeEnd, Progress};
 use super::group::Group;
 use super::path::Path;
+use super::ranges::ranges;
 use super::residue::Residue;
-use super::state::{At, Detail, Key, Known, MemberState, State, Way};
+use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Refusal};
-use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Slot, Terminator, Value};
+use crate::path::Exit;
+use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, Slot, Terminator, TypeTable, Value};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many versions of one place are kept apart in full, and by flags.
 const FULL_VERSIONS: usize = 8;
 const FLAG_VERSIONS: usize = 32;
-
-/// Where all members stand.
-pub(super) type Standing = Vec<(At, BTreeMap<BlockId, Way>)>;
 
 /// What is known of live values of members.
 type Facts = BTreeMap<(usize, Value), Fact>;
@@ -40,15 +40,27 @@ pub(super) struct Explorer<'g, 'p> {
     /// The node whose paths are walked; none before the first.
     current: Option<usize>,
     versions: FxHashMap<Standing, usize>,
+    pub(super) learned: Learned,
+    /// Per place: its nodes.
+    at: FxHashMap<Standing, Vec<usize>>,
+    /// Whether a place got less detail in this round, so that the next one starts anew.
+    is_outdated: bool,
+    /// The fast path that is followed; none for a whole product.
+    pub(super) course: Option<&'g Course>,
+    /// Of a fast path: where it is left, where members stood, whether it made a choice.
+    pub(super) exits: BTreeSet<Exit>,
+    pub(super) states: BTreeSet<Vec<Location>>,
+    pub(super) has_choice: bool,
+}
+
+/// What a round has found out for the next.
+#[derive(Default)]
+pub(super) struct Learned {
     details: FxHashMap<Standing, Detail>,
     /// Per place: what its versions are at least widened to, so that counters do not make versions.
     floors: FxHashMap<Standing, Facts>,
     /// Per place: whom it serves first, so that others do not pass them by for ever.
     pub(super) preferred: FxHashMap<Standing, BTreeSet<usize>>,
-    /// Per place: its nodes.
-    at: FxHashMap<Standing, Vec<usize>>,
-    /// Whether a place got less detail in this round, so that the next one starts anew.
-    is_outdated: bool,
 }
 
 struct Node {
@@ -64,11 +76,13 @@ struct Node {
     /// Members that wait for the world here.
     outside: BTreeSet<usize>,
     edges: Vec<Passage>,
+    /// On a fast path: the parameter that counts iterations.
+    count: Option<Value>,
 }
 
 impl Node {
     fn is_settled(&self) -> bool {
-        self.key.place.iter().all(|(at, _)| !matches!(at, At::Running(_)))
+        self.key.place.members.iter().all(|(at, _)| !matches!(at, At::Running(_)))
     }
 }
 
@@ -81,35 +95,19 @@ struct Passage {
 
 /// Explores the product of a group.
 pub(crate) fn explore(group: &Group<'_>, limits: Limits) -> Result<Product, Refusal> {
-    let mut details = FxHashMap::default();
-    let mut floors = FxHashMap::default();
-    let mut preferred: FxHashMap<Standing, BTreeSet<usize>> = FxHashMap::default();
+    let mut learned = Learned::default();
     loop {
-        let mut explorer = Explorer {
-            group,
-            out: Residue::new(slots(group)),
-            limits,
-            nodes: FxHashMap::default(),
-            list: Vec::new(),
-            work: Vec::new(),
-            current: None,
-            versions: FxHashMap::default(),
-            details: std::mem::take(&mut details),
-            floors: std::mem::take(&mut floors),
-            preferred: std::mem::take(&mut preferred),
-            at: FxHashMap::default(),
-            is_outdated: false,
-        };
+        let mut explorer = Explorer::new(group, None, limits, learned);
         explorer.explore()?;
         if explorer.is_outdated {
-            (details, floors, preferred) = (explorer.details, explorer.floors, explorer.preferred);
+            learned = explorer.learned;
             continue;
         }
         let starving = explorer.starving();
         if !starving.is_empty() {
-            (details, floors, preferred) = (explorer.details, explorer.floors, explorer.preferred);
+            learned = explorer.learned;
             for (place, member) in starving {
-                if !preferred.entry(place).or_default().insert(member) {
+                if !learned.preferred.entry(place).or_default().insert(member) {
                     return Err(Refusal::Starves { process: group.members[member].process });
                 }
             }
@@ -119,26 +117,105 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits) -> Result<Product, Refu
     }
 }
 
+/// Explores the product of a group along a fast path.
+pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Result<Followed, Refusal> {
+    let mut learned = Learned::default();
+    loop {
+        let mut explorer = Explorer::new(group, Some(course), limits, learned);
+        let first_count = explorer.start(course)?;
+        if explorer.is_outdated {
+            learned = explorer.learned;
+            continue;
+        }
+        let ends = (0..explorer.list.len()).map(|node| explorer.node_end(node, first_count)).collect();
+        return Ok(Followed {
+            nodes: explorer.list.len(),
+            body: explorer.out.body,
+            ends,
+            exits: explorer.exits.into_iter().collect(),
+            states: explorer.states.into_iter().collect(),
+            has_choice: explorer.has_choice,
+        });
+    }
+}
+
 fn slots(group: &Group<'_>) -> Vec<Slot> {
     group.members.iter().flat_map(|member| member.body.slots.iter().cloned()).collect()
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
+    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: Limits, learned: Learned) -> Explorer<'g, 'p> {
+        Explorer {
+            group,
+            out: Residue::new(slots(group)),
+            limits,
+            nodes: FxHashMap::default(),
+            list: Vec::new(),
+            work: Vec::new(),
+            current: None,
+            versions: FxHashMap::default(),
+            learned,
+            at: FxHashMap::default(),
+            is_outdated: false,
+            course,
+            exits: BTreeSet::new(),
+            states: BTreeSet::new(),
+            has_choice: false,
+        }
+    }
+
+    /// Explores along a fast path. The entry block takes the members' values in order; the constant in it that the
+    /// count of iterations begins with.
+    fn start(&mut self, course: &Course) -> Result<Value, Refusal> {
+        let (mut members, mut parameters, mut facts) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (number, member) in self.group.members.iter().enumerate() {
+            let (block, _) = course.start(number);
+            let at = if number == 0 { At::Running(block) } else { At::Waiting(block) };
+            let mut values = BTreeMap::new();
+            let ranges = ranges(member.body, self.group.types(), self.group.checked);
+            for value in &member.live[block.0 as usize].values {
+                let data = &member.body.values[value.0 as usize];
+                let parameter = self.out.value(data.ty, data.name.clone());
+                parameters.push(parameter);
+                facts.extend(ranges[value.0 as usize].clone().map(|fact| (parameter, fact)));
+                values.insert(*value, Known::Value(parameter));
+            }
+            members.push(MemberState { at, values, last: BTreeMap::new() });
+        }
+        let entry = self.out.block(parameters);
+        let count = self.out.value(TypeTable::U32, None);
+        self.out.emit(entry, Some(count), Op::Constant(0), Location::default());
+        let progress = Progress::new(members.len());
+        self.go_to_node(Path {
+            block: entry,
+            state: State { progress, facts, count: Some(count), ..State::new(members) },
+        })?;
+        self.walk()?;
+        Ok(count)
+    }
+
+    /// How a node is left if it was reached too often.
+    fn node_end(&mut self, node: usize, first_count: Value) -> NodeEnd {
+        let mut path = self.enter(node);
+        path.block = self.out.block(Vec::new());
+        let order: Vec<usize> = path.state.progress.order(self.group.members.len());
+        let terminator = self.leaving(&mut path, &order);
+        self.out.finish(path.block, terminator, Location::default());
+        let Node { block, count, .. } = &self.list[node];
+        let count = count.expect("nodes of a path count");
+        NodeEnd { block: *block, count, stub: path.block, first_count }
+    }
+
     fn explore(&mut self) -> Result<(), Refusal> {
         let entry = self.out.block(Vec::new());
         let member = MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new() };
-        let state = State {
-            members: vec![member; self.group.members.len()],
-            facts: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            reads: BTreeMap::new(),
-            tests: BTreeMap::new(),
-            constants: BTreeMap::new(),
-            refuted: BTreeSet::new(),
-            moved: BTreeSet::new(),
-            polled: BTreeSet::new(),
-        };
+        let state = State::new(vec![member; self.group.members.len()]);
         self.go_to_node(Path { block: entry, state })?;
+        self.walk()
+    }
+
+    /// Walks the paths of every node that has not been walked.
+    fn walk(&mut self) -> Result<(), Refusal> {
         while let Some(node) = self.work.pop() {
             self.current = Some(node);
             let path = self.enter(node);
@@ -152,10 +229,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The state at the beginning of a node.
     fn enter(&self, node: usize) -> Path {
-        let Node { key, block, parameters, origins, constants, .. } = &self.list[node];
+        let Node { key, block, parameters, origins, constants, count, .. } = &self.list[node];
         let mut facts = BTreeMap::new();
         let mut members: Vec<MemberState> = key
             .place
+            .members
             .iter()
             .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone() })
             .collect();
@@ -168,22 +246,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for (member, value, constant) in constants {
             members[*member].values.insert(*value, Known::Constant(*constant));
         }
-        let state = State {
-            members,
-            facts,
-            tags: key.tags.clone(),
-            reads: BTreeMap::new(),
-            tests: BTreeMap::new(),
-            constants: BTreeMap::new(),
-            refuted: key.refuted.clone(),
-            moved: BTreeSet::new(),
-            polled: BTreeSet::new(),
-        };
+        let (tags, refuted, progress) = (key.tags.clone(), key.refuted.clone(), key.place.progress.clone());
+        let state = State { facts, tags, refuted, progress, count: *count, ..State::new(members) };
         Path { block: *block, state }
     }
 
     /// Runs the member that is furthest downstream; when all wait, they meet.
     fn resume(&mut self, path: Path) -> Result<(), Refusal> {
+        if self.course.is_some() {
+            return self.proceed(path);
+        }
         match runner(&path.state) {
             Some((member, block)) => self.run(path, member, block),
             None => {
@@ -199,6 +271,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Goes on after a member came to rest.
     pub(super) fn go_on(&mut self, path: Path) -> Result<(), Refusal> {
+        if self.course.is_some() {
+            return self.proceed(path);
+        }
         match runner(&path.state) {
             Some((member, block)) => self.run(path, member, block),
             None => self.go_to_node(path),
@@ -210,8 +285,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         if self.is_outdated {
             return Ok(());
         }
-        let mut key = path.state.key(self.group, |place| self.details.get(place).copied().unwrap_or(Detail::Full));
-        if let Some(floor) = self.floors.get(&key.place) {
+        let mut key =
+            path.state.key(self.group, |place| self.learned.details.get(place).copied().unwrap_or(Detail::Full));
+        if let Some(floor) = self.learned.floors.get(&key.place) {
             for (origin, wide) in floor {
                 if let Some(fact) = key.facts.get(origin)
                     && fact.implies(wide)
@@ -229,8 +305,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
             None => self.new_node(&path.state, key)?,
         };
         let (block, origins) = (self.list[node].block, self.list[node].origins.clone());
-        let arguments: Vec<Value> =
+        let mut arguments: Vec<Value> =
             origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
+        arguments.extend(path.state.count);
         self.out.finish(path.block, Terminator::Jump(Edge { to: block, arguments }), Location::default());
         let passage = Passage { to: node, moved: path.state.moved, polled: path.state.polled };
         if let Some(current) = self.current {
@@ -243,14 +320,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.widen(&key);
         let versions = self.versions.entry(key.place.clone()).or_insert(0);
         *versions += 1;
-        let detail = self.details.get(&key.place).copied().unwrap_or(Detail::Full);
+        let detail = self.learned.details.get(&key.place).copied().unwrap_or(Detail::Full);
         let coarser = match detail {
             Detail::Full if *versions > FULL_VERSIONS => Some(Detail::Flags),
             Detail::Flags if *versions > FLAG_VERSIONS => Some(Detail::None),
             Detail::Full | Detail::Flags | Detail::None => None,
         };
         if let Some(coarser) = coarser {
-            self.details.insert(key.place.clone(), coarser);
+            self.learned.details.insert(key.place.clone(), coarser);
             self.is_outdated = true;
         }
         if self.list.len() >= self.limits.nodes {
@@ -271,7 +348,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
         }
-        let block = self.out.block(parameters.clone());
+        let count = self.course.map(|_| self.out.value(TypeTable::U32, None));
+        let block = self.out.block(parameters.iter().copied().chain(count).collect());
         let node = self.list.len();
         self.at.entry(key.place.clone()).or_default().push(node);
         self.nodes.insert(key.clone(), node);
@@ -284,6 +362,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             enabled: BTreeSet::new(),
             outside: BTreeSet::new(),
             edges: Vec::new(),
+            count,
         });
         self.work.push(node);
         Ok(node)
@@ -310,7 +389,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return;
         }
         self.is_outdated = true;
-        let known = self.floors.entry(key.place.clone()).or_default();
+        let known = self.learned.floors.entry(key.place.clone()).or_default();
         for (origin, fact) in floor {
             let widest = known.entry(origin).or_insert_with(|| fact.clone());
             if widest.implies(&fact) {

@@ -2,6 +2,7 @@
 //! constants that facts are measured by. Says why a group cannot be fused. Knows no states.
 
 use crate::fuse::Refusal;
+use crate::path::Placed;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Bind, BlockId, Body, Boundary, ChannelId, Direction, Guard, Op, Operand, Operation, Pattern,
@@ -108,6 +109,72 @@ impl<'p> Group<'p> {
         Ok(group)
     }
 
+    /// A group of these instances, in this order, for a fast path: others may use their channels, too.
+    pub(crate) fn of_instances(program: &'p Program, instances: &[u32], checked: bool) -> Group<'p> {
+        let internal = program.channels.iter().map(|channel| channel.boundary == Boundary::Internal).collect();
+        let mut group = Group {
+            program,
+            members: Vec::new(),
+            internal,
+            compared: FxHashSet::default(),
+            lows: Vec::new(),
+            highs: Vec::new(),
+            checked,
+        };
+        let (mut first_slot, mut first_site) = (0, 0);
+        for instance in instances {
+            let (process, _) = program.process_of(*instance).expect("a specification names instances");
+            let source = &program.processes[process.0 as usize];
+            let (live, at_rest) = liveness(&source.body);
+            group.members.push(Member {
+                instance: *instance,
+                process,
+                body: &source.body,
+                first_slot,
+                first_site,
+                live,
+                at_rest,
+                joins: joins(&source.body),
+            });
+            first_slot += source.body.slots.len() as u32;
+            first_site += source.sites.len() as u32;
+        }
+        group.measure();
+        group
+    }
+
+    /// Per member: its place in the order of writers before readers.
+    pub(super) fn downstream(&self) -> Vec<usize> {
+        let processes: Vec<ProcessId> = self.processes().collect();
+        let order = pipeline(self.program, &processes);
+        let place = |process: &ProcessId| order.iter().position(|other| other == process).unwrap_or(0);
+        processes.iter().map(place).collect()
+    }
+
+    /// The slots of a member that are live at the start of a block.
+    pub(crate) fn live_slots(&self, member: usize, block: BlockId) -> BTreeSet<SlotId> {
+        self.members[member].live[block.0 as usize].slots.clone()
+    }
+
+    /// Where everybody starts on a path, and what it takes of them.
+    pub(crate) fn placement(&self, course: &super::Course) -> Vec<Placed> {
+        let members = self.members.iter().enumerate();
+        members
+            .map(|(number, member)| {
+                let start = course.start(number);
+                Placed {
+                    instance: member.instance,
+                    process: member.process,
+                    start,
+                    values: member.live[start.0.0 as usize].values.iter().copied().collect(),
+                    first_slot: member.first_slot,
+                    slots: member.body.slots.len() as u32,
+                    first_site: member.first_site,
+                }
+            })
+            .collect()
+    }
+
     /// The processes of all members, in order.
     pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessId> {
         self.members.iter().map(|member| member.process)
@@ -183,7 +250,9 @@ impl<'p> Group<'p> {
                     | Terminator::Result(_)
                     | Terminator::Exit(_)
                     | Terminator::End
-                    | Terminator::Fault(_) => {}
+                    | Terminator::Fault(_)
+                    | Terminator::Enter(_)
+                    | Terminator::Leave(_) => {}
                 }
             }
         }
@@ -280,7 +349,9 @@ fn eligible(program: &Program, process: ProcessId) -> Result<(), Refusal> {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => {}
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => {}
         }
     }
     Ok(())
@@ -338,7 +409,9 @@ fn liveness(body: &Body) -> (Vec<Live>, Vec<Option<Live>>) {
         | Terminator::Result(_)
         | Terminator::Exit(_)
         | Terminator::End
-        | Terminator::Fault(_) => None,
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => None,
     });
     let at_rest = at_rest.collect();
     (live, at_rest)

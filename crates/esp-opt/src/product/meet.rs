@@ -1,11 +1,13 @@
 //! Rendezvous between members that all wait: which one happens, whether the message matches, what is bound.
 //! Knows how members run only by name; what is left for the world is in `world`.
 
-use super::explore::{Explorer, Standing};
+use super::course::site;
+use super::explore::Explorer;
 use super::group::{bound_slots, has_effects, holds_boxed};
 use super::path::{Given, Path};
 use super::state::{At, Known, Meeting, Way};
 use crate::fuse::Refusal;
+use crate::path::Why;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Step, Transfer, Type, TypeId, TypeTable, Wait,
@@ -28,8 +30,11 @@ pub(super) enum Open {
 impl<'g, 'p> Explorer<'g, 'p> {
     /// Goes on from a state in which all members wait.
     pub(super) fn settle(&mut self, path: Path) -> Result<(), Refusal> {
-        let place: Standing = path.state.members.iter().map(|member| (member.at, member.last.clone())).collect();
-        let preferred = self.preferred.get(&place).cloned().unwrap_or_default();
+        if self.course.is_some() {
+            return self.proceed(path);
+        }
+        let place = path.state.standing();
+        let preferred = self.learned.preferred.get(&place).cloned().unwrap_or_default();
         let asking = preferred.iter().filter(|member| !path.state.polled.contains(member));
         let first: Vec<(usize, u32)> = asking.flat_map(|member| self.outside(&path, *member)).collect();
         self.poll(path, first, &mut |explorer, path| explorer.meet(path, &preferred))
@@ -89,6 +94,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         found
+    }
+
+    /// Whether a rendezvous is not known to be impossible.
+    pub(super) fn can_be(&mut self, path: &Path, meeting: Meeting) -> bool {
+        let (writer, written, reader, read) = meeting;
+        let (out, branch) = (self.branch(path, writer, written), self.branch(path, reader, read));
+        let (Operation::Out { channel: from, .. }, Operation::In { channel: to, patterns, .. }) =
+            (&out.operation, &branch.operation)
+        else {
+            return false;
+        };
+        from == to && !path.state.refuted.contains(&meeting) && !self.is_excluded(path, writer, out, reader, patterns)
     }
 
     fn writes(&self, path: &Path, member: usize, on: ChannelId) -> Vec<(u32, &'p Branch)> {
@@ -188,7 +205,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// A member leaves its wait.
     pub(super) fn leave(&self, path: &mut Path, member: usize, way: Way) {
         let (block, wait) = self.standing(path, member).expect("who leaves a wait is at one");
-        if self.is_rotated(wait) {
+        if self.course.is_none() && self.is_rotated(wait) {
             path.state.members[member].last.insert(block, way);
         }
         path.state.moved.insert(member);
@@ -204,7 +221,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Tries a rendezvous: what is not known about it is asked on the way.
-    fn attempt(&mut self, path: Path, meeting: Meeting) -> Result<(), Refusal> {
+    pub(super) fn attempt(&mut self, path: Path, meeting: Meeting) -> Result<(), Refusal> {
         let (writer, written, reader, read) = meeting;
         for (member, branch) in [(writer, written), (reader, read)] {
             let branch = self.branch(&path, member, branch);
@@ -212,6 +229,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let settle = &mut |explorer: &mut Explorer<'g, 'p>, path: Path, _| explorer.settle(path);
                 return self.fork(path, member, guard, branch.location, settle);
             }
+        }
+        if self.course.is_some() {
+            return self.exchange(path, meeting);
         }
         let before = [(writer, (written, reader as u32)), (reader, (read, writer as u32))]
             .into_iter()
@@ -250,6 +270,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 };
                 let takes_all =
                     condition.is_none() && patterns.iter().all(|p| matches!(p, Pattern::Any | Pattern::Bind(_)));
+                if self.course.is_some() && has_effects(self.group.members[writer].body, *entry) {
+                    return self.leave_course(path, Why::Stops(writer));
+                }
                 if !takes_all && has_effects(self.group.members[writer].body, *entry) {
                     return Err(Refusal::Unsupported {
                         process: self.group.members[writer].process,
@@ -586,9 +609,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for operand in released {
             self.out.emit(path.block, None, Op::Release(operand), location);
         }
+        let sites = (site(&self.branch(&path, writer, written).operation), site(&branch.operation));
         self.set_parameters(&mut path, reader, branch.then, bound);
         self.leave(&mut path, reader, (read, writer as u32));
         self.leave(&mut path, writer, (written, reader as u32));
+        if self.course.is_some() {
+            return self.after_meeting(path, meeting, sites);
+        }
         self.go_on(path)
     }
 }

@@ -6,6 +6,11 @@
 //!   path      symbolic execution of members from one node to the next; emits what remains to be computed
 //!   meet      rendezvous between members
 //!   world     what is left of waits: asking the world, rest, deadlock
+//!   course    a fast path made ready: where it starts, its schedule, how far it has come
+//!   follow    the product along it: which statements it goes on with, where it is left
+//!   word      the words a fast path may spell
+//!   guard     what a fast path tests so that it does not fault
+//!   ranges    what is always so of a member's values, when a path begins
 //!   explore   nodes, versions, budgets; starvation
 //!   residue   the body that is being emitted
 //! ```
@@ -18,14 +23,20 @@
 //! values, union tags), so that an end of stream just sent is not asked for again. Without this the product of data
 //! filters grows exponentially, nearly all of it unreachable.
 
+mod course;
 mod explore;
+mod follow;
 mod group;
+mod guard;
 mod meet;
 mod path;
+mod ranges;
 mod residue;
 mod simplify;
 mod state;
+mod word;
 mod world;
 
-pub(crate) use explore::explore;
+pub(crate) use course::{Course, NodeEnd};
+pub(crate) use explore::{explore, follow};
 pub(crate) use group::Group;

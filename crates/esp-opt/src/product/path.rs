@@ -7,6 +7,7 @@ use super::simplify::{Simpler, simpler};
 use super::state::{At, Known, State, TagPlace, Test};
 use crate::facts::{self, Fact};
 use crate::fuse::Refusal;
+use crate::path::Why;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, BlockId, Edge, Instruction, Location, Op, Operand, Passed, Place, SlotId, Step, Terminator, Type,
     TypeId, TypeTable, UnaryOp, Value,
@@ -38,11 +39,31 @@ impl<'g, 'p> Explorer<'g, 'p> {
         path.state.moved.insert(member);
         loop {
             self.check_size()?;
+            if self.course.is_some() {
+                match self.before_block(path, member, block)? {
+                    Some(next) => path = next,
+                    None => return Ok(()),
+                }
+            }
             let source = &body.blocks[block.0 as usize];
             for instruction in &source.instructions {
                 self.execute(&mut path, member, instruction);
             }
+            if let (Some(_), Some(last), Terminator::Jump(edge)) =
+                (self.course, source.instructions.last(), &source.terminator)
+                && let Op::Test(test, holds) = last.op
+            {
+                return self.predicate(path, member, test, holds, last.location, &mut |explorer, mut path, why| {
+                    explorer.bind_edge(&mut path, member, edge);
+                    path.state.members[member].at = At::Running(edge.to);
+                    match why {
+                        Some(why) => explorer.leave_course(path, why),
+                        None => explorer.run(path, member, edge.to),
+                    }
+                });
+            }
             match &source.terminator {
+                Terminator::Wait(_) if self.course.is_some() => return self.arrive(path, member, block),
                 Terminator::Jump(edge) => match self.follow(&mut path, member, edge) {
                     Some(next) => block = next,
                     None => return self.go_to_node(path),
@@ -77,8 +98,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                     return Ok(());
                 }
-                Terminator::Yield(_) | Terminator::Return(_) | Terminator::Result(_) => {
-                    unreachable!("groups have no `yield`, and processes no results")
+                Terminator::Yield(_)
+                | Terminator::Return(_)
+                | Terminator::Result(_)
+                | Terminator::Enter(_)
+                | Terminator::Leave(_) => {
+                    unreachable!("groups have no `yield` and no fast paths, and processes no results")
                 }
             }
         }
@@ -237,11 +262,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let given = passed.iter().map(|one| (self.given(&path, member, &one.operand), one.clone())).collect();
                 then(self, path, given)
             }
+            Terminator::Fault(_) if self.course.is_some() => self.leave_course(path, Why::Stops(member)),
             Terminator::Fault(fault) => {
                 self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                 Ok(())
             }
-            Terminator::Wait(_)
+            Terminator::Enter(_)
+            | Terminator::Leave(_)
+            | Terminator::Wait(_)
             | Terminator::Yield(_)
             | Terminator::Return(_)
             | Terminator::Exit(_)
@@ -317,7 +345,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = group.members[member].body;
         let ty_of = |value: Value| body.values[value.0 as usize].ty;
         let known = match (&instruction.op, instruction.result) {
-            (Op::Mark(_), _) => return,
+            (Op::Mark(_) | Op::Test(..), _) => return,
             (Op::Constant(value), Some(_)) => Some(Known::Constant(*value)),
             (Op::OwnId, Some(_)) => Some(Known::Constant(i128::from(group.members[member].instance))),
             (Op::Unary(op, a), Some(result)) => {
@@ -357,6 +385,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
                 Known::Value(_) => None,
             },
+            (Op::Length(place), Some(_)) => self.length(path, member, place).map(Known::Constant),
             (Op::Tag(place), Some(_)) => {
                 let tag = self.tag_place(member, place).and_then(|place| path.state.tags.get(&place));
                 tag.and_then(Fact::as_constant).map(Known::Constant)
@@ -497,8 +526,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     }
                 }
             }
+            Op::SetBytes(place, bytes) => {
+                forget(state, place);
+                if let Place { base: Base::Slot(slot), path } = place
+                    && path.is_empty()
+                {
+                    state.lengths.insert(*slot, bytes.len() as i128);
+                }
+            }
             Op::Store(place, _)
-            | Op::SetBytes(place, _)
             | Op::Fill(place, _)
             | Op::SetLength(place, _)
             | Op::CopySlice { to: place, .. }
@@ -518,6 +554,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The length of `bytes` of a member, if it is known.
+    pub(super) fn length(&self, path: &Path, member: usize, place: &Place) -> Option<i128> {
+        match place {
+            Place { base: Base::Slot(slot), path: steps } if steps.is_empty() => {
+                let here = SlotId(slot.0 + self.group.members[member].first_slot);
+                path.state.lengths.get(&here).copied()
+            }
+            Place { base: Base::Slot(_) | Base::Object(_), path: _ } => None,
         }
     }
 

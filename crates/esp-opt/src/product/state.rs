@@ -1,6 +1,7 @@
 //! Where every member stands and what is known of its values. A path carries a state along; its abstraction is the key
 //! of a node. Knows how facts are coarsened, not how states change.
 
+use super::course::Progress;
 use super::group::Group;
 use crate::facts::{Fact, refine};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
@@ -14,6 +15,8 @@ pub(super) struct State {
     pub(super) facts: BTreeMap<Value, Fact>,
     /// What is known of the tags of unions in memory of the residue.
     pub(super) tags: BTreeMap<TagPlace, Fact>,
+    /// Lengths of `bytes` in slots of the residue, as far as they are known on this path.
+    pub(super) lengths: BTreeMap<SlotId, i128>,
     /// Values that were read as the tag of a union which has not changed since.
     pub(super) reads: BTreeMap<Value, TagPlace>,
     /// Comparisons of which the result is a value of the residue.
@@ -25,6 +28,16 @@ pub(super) struct State {
     /// Members that have gone on since the last node, and members that the world was asked for.
     pub(super) moved: BTreeSet<usize>,
     pub(super) polled: BTreeSet<usize>,
+    /// On a fast path: who runs, and where the words are; and the count of iterations that are left.
+    pub(super) progress: Progress,
+    pub(super) count: Option<Value>,
+}
+
+/// Where all members stand, and on a fast path how far it has come.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Standing {
+    pub(super) members: Vec<(At, BTreeMap<BlockId, Way>)>,
+    pub(super) progress: Progress,
 }
 
 /// One member on a path.
@@ -76,7 +89,7 @@ pub(super) enum Test {
 /// What tells a node from others.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Key {
-    pub(super) place: Vec<(At, BTreeMap<BlockId, Way>)>,
+    pub(super) place: Standing,
     pub(super) refuted: BTreeSet<Meeting>,
     /// Per member and live value: what is known of it; absent: no more than its type.
     pub(super) facts: BTreeMap<(usize, Value), Fact>,
@@ -95,6 +108,24 @@ pub(super) enum Detail {
 }
 
 impl State {
+    /// Members somewhere, and nothing known.
+    pub(super) fn new(members: Vec<MemberState>) -> State {
+        State {
+            members,
+            facts: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            tests: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            refuted: BTreeSet::new(),
+            moved: BTreeSet::new(),
+            polled: BTreeSet::new(),
+            progress: Progress::default(),
+            count: None,
+        }
+    }
+
     /// What is known of a value of the residue, or of a constant.
     pub(super) fn fact(&self, group: &Group<'_>, known: Known, ty: TypeId) -> Fact {
         match known {
@@ -103,9 +134,15 @@ impl State {
         }
     }
 
+    /// Where everybody stands.
+    pub(super) fn standing(&self) -> Standing {
+        let members = self.members.iter().map(|member| (member.at, member.last.clone())).collect();
+        Standing { members, progress: self.progress.clone() }
+    }
+
     /// The key of the node this state is at.
-    pub(super) fn key(&self, group: &Group<'_>, detail: impl Fn(&[(At, BTreeMap<BlockId, Way>)]) -> Detail) -> Key {
-        let place: Vec<_> = self.members.iter().map(|member| (member.at, member.last.clone())).collect();
+    pub(super) fn key(&self, group: &Group<'_>, detail: impl Fn(&Standing) -> Detail) -> Key {
+        let place = self.standing();
         let detail = detail(&place);
         let mut facts = BTreeMap::new();
         for (index, member) in self.members.iter().enumerate() {
@@ -154,6 +191,7 @@ impl State {
 
     /// Forgets the tags of what may have been written.
     pub(super) fn forget_tags(&mut self, slot: SlotId, path: &[u32]) {
+        self.lengths.remove(&slot);
         self.tags.retain(|(other, known), _| {
             let common = known.len().min(path.len());
             *other != slot || known[..common] != path[..common]

@@ -201,6 +201,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 way.state.assume(self.group, guard, true);
             }
             self.set_parameters(&mut way, member, branch.then, &known);
+            if let (Some(_), Some(site)) = (self.course, super::course::site(&branch.operation)) {
+                self.advance(&mut way, member, site);
+            }
             self.leave(&mut way, member, (number, WORLD));
             self.go_on(way)?;
         }

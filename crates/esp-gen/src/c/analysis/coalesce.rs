@@ -25,12 +25,20 @@ pub(super) fn coalesce(analysis: &Analysis<'_>, main: &[BlockId], live_in: &[Set
     let body = analysis.body;
     let mut pairs = Vec::new();
     let mut candidates = BTreeSet::new();
+    // What a path takes and gives back is not where it works: its values are locals.
+    let on_path = super::super::paths::on_path(body);
+    let mut is_on_path = vec![false; body.values.len()];
+    for (block, _) in body.blocks.iter().zip(&on_path).filter(|(_, on_path)| **on_path) {
+        let results = block.instructions.iter().filter_map(|instruction| instruction.result);
+        block.parameters.iter().copied().chain(results).for_each(|value| is_on_path[value.0 as usize] = true);
+    }
     for id in main {
         for edge in edges(&body.blocks[id.0 as usize].terminator) {
             let parameters = &body.blocks[edge.to.0 as usize].parameters;
             for (parameter, argument) in parameters.iter().zip(&edge.arguments) {
                 let same_type = body.values[parameter.0 as usize].ty == body.values[argument.0 as usize].ty;
-                if parameter != argument && same_type && fixed[argument.0 as usize].is_none() {
+                let crosses = is_on_path[parameter.0 as usize] != is_on_path[argument.0 as usize];
+                if parameter != argument && same_type && !crosses && fixed[argument.0 as usize].is_none() {
                     pairs.push((*parameter, *argument));
                     candidates.extend([*parameter, *argument]);
                 }

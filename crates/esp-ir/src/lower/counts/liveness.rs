@@ -293,7 +293,9 @@ impl Liveness {
             | Terminator::Result(_)
             | Terminator::Exit(_)
             | Terminator::End
-            | Terminator::Fault(_) => {}
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => {}
         }
         bound
     }
@@ -453,7 +455,8 @@ fn is_calm(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
         | Op::Append { .. }
         | Op::StoreNumber { .. }
         | Op::StoreBits { .. }
-        | Op::Mark(_) => true,
+        | Op::Mark(_)
+        | Op::Test(..) => true,
         Op::Store(_, value) => !is_boxed(&context.types, raw.values[value.0 as usize].ty),
         Op::Copy { to: _, from } => {
             let ty = place_type(&context.types, &raw.values, &raw.slots, from);

@@ -1,0 +1,198 @@
+//! Fast paths in C: a path's code is part of its trigger's, so that only the way in and the way out are written here.
+//! What it takes of other instances it takes from their frames, where they find it again; slots stay in their frames.
+//! Their values are locals while the path runs.
+
+use super::analysis::{Home, Pins};
+use super::code::{Code, Scope, line};
+use super::matching::blocked_bits;
+use super::plan::Plan;
+use super::process::{enter as enter_instance, push, reopen};
+use quaject_esp_ir::ir::*;
+use std::collections::BTreeSet;
+
+/// What fast paths ask of a process's values and slots.
+pub(crate) fn pins(program: &Program, process: usize) -> Pins {
+    let mut pins = Pins::default();
+    let of = |instance: u32| program.process_of(instance).map(|(process, _)| process.0 as usize);
+    pins.lent.extend(program.lent_slots(ProcessId(process as u32)));
+    for member in program.paths.iter().flat_map(|path| &path.members) {
+        if of(member.instance) == Some(process) {
+            pins.blocks.insert(member.start.0);
+            pins.slots.extend(member.slots.iter().map(|(own, _)| *own));
+        }
+    }
+    for block in program.processes.iter().flat_map(|process| &process.body.blocks) {
+        let Terminator::Leave(leave) = &block.terminator else { continue };
+        let path = &program.paths[leave.path.0 as usize];
+        for (number, resume) in &leave.members {
+            if of(path.members[*number as usize].instance) == Some(process) {
+                pins.blocks.insert(resume.to);
+                pins.resumes.insert(resume.to);
+            }
+        }
+    }
+    pins
+}
+
+/// The frame of an instance, from everywhere.
+pub(crate) fn frame_of(plan: &Plan<'_>, instance: u32) -> (usize, String) {
+    let (process, replica) = plan.program.process_of(instance).expect("a verified path names instances");
+    let process = process.0 as usize;
+    let name = &plan.processes[process].name;
+    let frame = if plan.is_array(process) { format!("t->{name}[{replica}].") } else { format!("t->{name}.") };
+    (process, frame)
+}
+
+/// A value of another instance that survives a wait.
+fn value_of(code: &Code<'_, '_>, instance: u32, value: Value) -> String {
+    let plan = code.plan;
+    let (process, frame) = frame_of(plan, instance);
+    let body = &plan.program.processes[process].body;
+    match plan.processes[process].homes.values[value.0 as usize] {
+        Home::Frame(class) => format!("{frame}{}", plan.version(body, class)),
+        Home::Constant(constant) => code.constant(constant, body.values[value.0 as usize].ty),
+        Home::OwnId => instance.to_string(),
+        Home::Local(_) => unreachable!("what a path takes survives waits"),
+    }
+}
+
+/// The wait a member starts at.
+fn start(plan: &Plan<'_>, member: &PathMember) -> (usize, usize) {
+    let (process, _) = frame_of(plan, member.instance);
+    let wait = plan.processes[process].waits.iter().position(|wait| wait.block == member.start.0);
+    (process, wait.expect("a verified path starts at waits"))
+}
+
+/// The entry test.
+pub(crate) fn enter(
+    code: &mut Code<'_, '_>,
+    process: usize,
+    enter: &Enter,
+    go: &mut dyn FnMut(&mut Code<'_, '_>, &Edge),
+) {
+    let plan = code.plan;
+    let path = &plan.program.paths[enter.path.0 as usize];
+    let mut in_place = Vec::new();
+    let mut soon = Vec::new();
+    for member in &path.members {
+        let (process, wait) = start(plan, member);
+        let (_, frame) = frame_of(plan, member.instance);
+        let details = &plan.processes[process].waits[wait];
+        let mut test = format!("t->pc[{}] == {}", member.instance, details.pc);
+        match plan.wait(process, wait).branches[member.start.1 as usize].guard {
+            Guard::Open => {}
+            Guard::Value(_) | Guard::Region(_) => {
+                let branch = member.start.1;
+                test = format!("{test} && ({frame}open[{}] >> {} & 1u)", branch / 32, branch % 32);
+            }
+        }
+        // One that may be on the ready list all the same is left there.
+        if details.is_retried() {
+            test = "false".to_string();
+        }
+        let waits =
+            plan.processes[process].waits.iter().map(|wait| format!("t->pc[{}] != {}", member.instance, wait.pc));
+        let waits: Vec<String> = std::iter::once(format!("t->pc[{}]", member.instance)).chain(waits).collect();
+        soon.push(format!("({})", waits.join(" && ")));
+        in_place.push(test);
+    }
+    let own = plan.is_array(process).then(|| format!("{} == {}u", plan.own_id(process), path.trigger));
+    in_place.splice(0..0, own.clone());
+    let all = if in_place.is_empty() { "true".to_string() } else { in_place.join(" && ") };
+    code.open(&format!("if ({all}) {{"));
+    let parameters = code.body().blocks[enter.then.0 as usize].parameters.clone();
+    let mut parameters = parameters.iter();
+    for member in &path.members {
+        for value in &member.values {
+            let from = value_of(code, member.instance, *value);
+            let to = code.value(*parameters.next().expect("a verified entry has a parameter for each value"));
+            line!(code, "{to} = {from};");
+        }
+        leave_wait(code, process, path.trigger, member);
+    }
+    line!(code, "goto {}_{};", plan.processes[process].name, enter.then.0);
+    code.close("}");
+    let mut soon = if soon.is_empty() { "false".to_string() } else { soon.join(" || ") };
+    if let Some(own) = own {
+        soon = format!("{own} && ({soon})");
+    }
+    code.open(&format!("if ({soon}) {{"));
+    go(code, &enter.later);
+    code.close("}");
+    go(code, &enter.otherwise);
+}
+
+/// A member waits no longer.
+fn leave_wait(code: &mut Code<'_, '_>, process: usize, trigger: u32, member: &PathMember) {
+    let plan = code.plan;
+    let (other, wait) = start(plan, member);
+    code.scope = Scope::Process(other);
+    let bits = blocked_bits(plan, other, wait);
+    if !bits.is_empty() {
+        enter_instance(code, other, &format!("{}u", member.instance));
+        for (text, bit) in bits {
+            line!(code, "{text} &= ~{bit};");
+        }
+    }
+    code.scope = Scope::Process(process);
+    if other == process {
+        enter_instance(code, process, &format!("{trigger}u"));
+    }
+    if plan.processes[other].waits[wait].polled {
+        line!(code, "waiting_remove(t, {});", member.instance);
+    }
+    line!(code, "t->pc[{}] = 0;", member.instance);
+}
+
+/// The way out: everybody gets its values, the others join the ready list, the trigger goes on.
+pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
+    let plan = code.plan;
+    let path = &plan.program.paths[leave.path.0 as usize];
+    for (number, resume) in &leave.members {
+        let instance = path.members[*number as usize].instance;
+        for (own, becomes) in &resume.values {
+            let to = value_of(code, instance, *own);
+            let (other, _) = frame_of(plan, instance);
+            match plan.processes[other].homes.values[own.0 as usize] {
+                Home::Frame(_) | Home::Local(_) => {
+                    let from = code.value(*becomes);
+                    line!(code, "{to} = {from};");
+                }
+                Home::Constant(_) | Home::OwnId => {}
+            }
+        }
+    }
+    reopen(code);
+    for (number, resume) in &leave.members {
+        let instance = path.members[*number as usize].instance;
+        let (other, _) = frame_of(plan, instance);
+        line!(code, "t->pc[{instance}] = {};", plan.processes[other].resumes[&resume.to]);
+        push(code, &instance.to_string());
+    }
+    let values =
+        leave.trigger.values.iter().filter(|(own, _)| match plan.processes[process].homes.values[own.0 as usize] {
+            Home::Frame(_) | Home::Local(_) => true,
+            Home::Constant(_) | Home::OwnId => false,
+        });
+    let moves: Vec<(Value, Value)> = values.copied().collect();
+    code.moves(&moves);
+    line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0);
+}
+
+/// Per block: whether it is code of a path of this body.
+pub(crate) fn on_path(body: &Body) -> Vec<bool> {
+    let mut on_path = vec![false; body.blocks.len()];
+    let entries = body.blocks.iter().filter_map(|block| match &block.terminator {
+        Terminator::Enter(enter) => Some(enter.then),
+        _ => None,
+    });
+    let mut work: Vec<BlockId> = entries.collect();
+    let mut seen = BTreeSet::new();
+    while let Some(block) = work.pop() {
+        if seen.insert(block) {
+            on_path[block.0 as usize] = true;
+            work.extend(super::analysis::successors(&body.blocks[block.0 as usize].terminator));
+        }
+    }
+    on_path
+}

@@ -1,0 +1,338 @@
+//! Puts a fast path's code into its trigger, behind the test that enters it, and says who is taken along.
+//!
+//! ```text
+//!   start: .. predicate ──false──────────────────────────────┐
+//!            │true                                           │
+//!          every D-th time, if the path has a choice ────────┤
+//!            │                                               v
+//!          enter ──in place──> the path's code            as before
+//!            │  └──elsewhere────────────────────────────────^
+//!          members about to run: yield, and test again, `settle` times at most
+//! ```
+
+use super::Specification;
+use crate::product::{Course, Group};
+use quaject_esp_ir::ir::{
+    Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
+    PathMember, Place, ProcessId, Program, Site, SiteId, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable,
+    Value, ValueData,
+};
+use quaject_esp_ir::visit::{block_slots, edges_mut, op_values, terminator_values, wait_targets};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Inserts the code of a path; the entry block of `path` takes the members' values in order.
+pub(super) fn insert(
+    program: &mut Program,
+    group: &Group<'_>,
+    course: &Course,
+    of: &Specification,
+    path: Body,
+    has_choice: bool,
+) {
+    let id = PathId(program.paths.len() as u32);
+    let members = group.placement(course);
+    let counter = has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
+    let trigger = members[0].process;
+    let own_values = &members[0].values;
+    let mut sites = Vec::new();
+    let process = &mut program.processes[trigger.0 as usize];
+    let first_new = process.sites.len() as u32;
+    let splice = Splice::new(&mut process.body, &members, &kept_slots(group, &members, &path), &path);
+    let mut taken: Vec<PathMember> = Vec::new();
+    for (number, member) in members.iter().enumerate().skip(1) {
+        let slots = splice.stand_ins(number);
+        taken.push(PathMember { instance: member.instance, start: member.start, values: member.values.clone(), slots });
+    }
+    let entry = splice.blocks(&mut process.body, path, id, &mut |site| {
+        let first = members.iter().rev().find(|member| member.first_site <= site.0).expect("a site is a member's");
+        if first.first_site == 0 {
+            return site;
+        }
+        sites.push((first.process, SiteId(site.0 - first.first_site)));
+        SiteId(first_new + sites.len() as u32 - 1)
+    });
+    // Operations of other members become operations of the trigger, too.
+    let added: Vec<Site> = sites
+        .iter()
+        .map(|(process, site): &(ProcessId, SiteId)| {
+            program.processes[process.0 as usize].sites[site.0 as usize].clone()
+        })
+        .collect();
+    let process = &mut program.processes[trigger.0 as usize];
+    process.sites.extend(added);
+    let test = Test { of, id, before: course.before, entry, values: own_values.clone(), counter };
+    test.insert(&mut process.body, course.trigger_test());
+    program.paths.push(FastPath { name: of.name.clone(), trigger: members[0].instance, members: taken });
+}
+
+/// Where the parts of a path's body go in the trigger's.
+struct Splice {
+    first_value: u32,
+    first_block: u32,
+    /// Slot of the path to slot of the trigger.
+    slots: BTreeMap<u32, SlotId>,
+    /// Per member: its slots and those that stand for them.
+    stand_ins: Vec<Vec<(SlotId, SlotId)>>,
+}
+
+/// A member, as the insertion sees it.
+pub(crate) struct Placed {
+    pub(crate) instance: u32,
+    pub(crate) process: ProcessId,
+    pub(crate) start: (BlockId, u32),
+    /// Its values that the path takes.
+    pub(crate) values: Vec<Value>,
+    pub(crate) first_slot: u32,
+    pub(crate) slots: u32,
+    pub(crate) first_site: u32,
+}
+
+impl Placed {
+    fn has_slot(&self, slot: u32) -> bool {
+        (self.first_slot..self.first_slot + self.slots).contains(&slot)
+    }
+}
+
+/// Per member: the slots that matter to it when the path is entered or left.
+fn kept_slots(group: &Group<'_>, members: &[Placed], path: &Body) -> Vec<BTreeSet<SlotId>> {
+    let mut kept: Vec<BTreeSet<SlotId>> =
+        members.iter().enumerate().map(|(number, member)| group.live_slots(number, member.start.0)).collect();
+    for block in &path.blocks {
+        let Terminator::Leave(leave) = &block.terminator else { continue };
+        kept[0].extend(group.live_slots(0, leave.trigger.to));
+        for (number, resume) in &leave.members {
+            let member = *number as usize + 1;
+            kept[member].extend(group.live_slots(member, resume.to));
+        }
+    }
+    kept
+}
+
+impl Splice {
+    fn new(body: &mut Body, members: &[Placed], kept: &[BTreeSet<SlotId>], path: &Body) -> Splice {
+        let mut splice = Splice {
+            first_value: body.values.len() as u32,
+            first_block: body.blocks.len() as u32,
+            slots: BTreeMap::new(),
+            stand_ins: vec![Vec::new(); members.len()],
+        };
+        body.values.extend(path.values.iter().cloned());
+        let mut used = vec![false; path.slots.len()];
+        for block in &path.blocks {
+            block_slots(&mut block.clone(), &mut |slot| used[slot.0 as usize] = true);
+        }
+        for (index, slot) in path.slots.iter().enumerate().filter(|(index, _)| used[*index]) {
+            let index = index as u32;
+            let owner = members.iter().position(|member| member.has_slot(index));
+            // What is written and read on the path alone belongs to nobody else.
+            let owner = owner.filter(|owner| kept[*owner].contains(&SlotId(index - members[*owner].first_slot)));
+            let here = match owner {
+                Some(0) => SlotId(index),
+                Some(_) | None => {
+                    body.slots.push(Slot { ty: slot.ty, name: slot.name.clone() });
+                    SlotId(body.slots.len() as u32 - 1)
+                }
+            };
+            if let Some(owner @ 1..) = owner {
+                splice.stand_ins[owner].push((SlotId(index - members[owner].first_slot), here));
+            }
+            splice.slots.insert(index, here);
+        }
+        splice
+    }
+
+    fn stand_ins(&self, member: usize) -> Vec<(SlotId, SlotId)> {
+        self.stand_ins[member].clone()
+    }
+
+    /// Appends the path's blocks; where its entry is.
+    fn blocks(&self, body: &mut Body, path: Body, id: PathId, site: &mut dyn FnMut(SiteId) -> SiteId) -> BlockId {
+        for mut block in path.blocks {
+            let mut value = |value: &mut Value| value.0 += self.first_value;
+            block.parameters.iter_mut().for_each(&mut value);
+            for instruction in &mut block.instructions {
+                instruction.result.iter_mut().for_each(&mut value);
+                op_values(&mut instruction.op, &mut value);
+            }
+            terminator_values(&mut block.terminator, &mut value);
+            block_slots(&mut block, &mut |slot| *slot = self.slots[&slot.0]);
+            edges_mut(&mut block.terminator).into_iter().for_each(|edge| edge.to.0 += self.first_block);
+            match &mut block.terminator {
+                Terminator::Wait(wait) => {
+                    wait_targets(wait).into_iter().for_each(|target| target.0 += self.first_block);
+                    for branch in &mut wait.branches {
+                        match &mut branch.operation {
+                            Operation::In { site: own, .. } | Operation::Out { site: own, .. } => *own = site(*own),
+                            Operation::After { .. } => {}
+                        }
+                    }
+                }
+                Terminator::Leave(leave) => leave.path = id,
+                Terminator::Jump(_)
+                | Terminator::Branch { .. }
+                | Terminator::Switch { .. }
+                | Terminator::Yield(_)
+                | Terminator::Return(_)
+                | Terminator::Result(_)
+                | Terminator::Exit(_)
+                | Terminator::End
+                | Terminator::Fault(_)
+                | Terminator::Enter(_) => {}
+            }
+            body.blocks.push(block);
+        }
+        BlockId(self.first_block)
+    }
+}
+
+/// The entry test.
+struct Test<'s> {
+    of: &'s Specification,
+    id: PathId,
+    /// The block behind which the path begins.
+    before: BlockId,
+    /// The path's entry, and what of the trigger's values it takes first.
+    entry: BlockId,
+    values: Vec<Value>,
+    /// The type of the slot that counts tests, if the path is declined now and then.
+    counter: Option<TypeId>,
+}
+
+impl Test<'_> {
+    /// Puts the test behind that block; what it did goes on behind the test.
+    fn insert(&self, body: &mut Body, predicate: Option<u32>) {
+        let (location, before) = (self.of.location, self.before);
+        // Going on as before: what the block before did.
+        let as_before = push(body, Vec::new(), Vec::new(), body.blocks[before.0 as usize].terminator.clone(), location);
+        let refused = Edge { to: as_before, arguments: Vec::new() };
+        // enter(n), with a try again if members are about to run.
+        let tries = value(body, TypeTable::U32);
+        let test = push(body, vec![tries], Vec::new(), Terminator::End, location);
+        let (limit, fewer) = (value(body, TypeTable::U32), value(body, TypeTable::BOOL));
+        let (one, next) = (value(body, TypeTable::U32), value(body, TypeTable::U32));
+        let again = push(
+            body,
+            Vec::new(),
+            vec![define(one, Op::Constant(1), location), define(next, Op::Binary(BinaryOp::Add, tries, one), location)],
+            Terminator::Yield(Edge { to: test, arguments: vec![next] }),
+            location,
+        );
+        let later = push(
+            body,
+            Vec::new(),
+            vec![
+                define(limit, Op::Constant(i128::from(self.of.settle)), location),
+                define(fewer, Op::Binary(BinaryOp::Less, tries, limit), location),
+            ],
+            Terminator::Branch { condition: fewer, then: to(again), otherwise: refused.clone() },
+            location,
+        );
+        let entry_parameters = body.blocks[self.entry.0 as usize].parameters.clone();
+        let (_, others) = entry_parameters.split_at(self.values.len());
+        let given: Vec<Value> = others
+            .iter()
+            .map(|parameter| {
+                let data = body.values[parameter.0 as usize].clone();
+                body.values.push(data);
+                Value(body.values.len() as u32 - 1)
+            })
+            .collect();
+        let arguments = self.values.iter().chain(&given).copied().collect();
+        let then = push(body, given, Vec::new(), Terminator::Jump(Edge { to: self.entry, arguments }), location);
+        let enter = Enter { path: self.id, then, later: to(later), otherwise: refused.clone() };
+        body.blocks[test.0 as usize].terminator = Terminator::Enter(enter);
+        let zero = value(body, TypeTable::U32);
+        let first = push(
+            body,
+            Vec::new(),
+            vec![define(zero, Op::Constant(0), location)],
+            Terminator::Jump(Edge { to: test, arguments: vec![zero] }),
+            location,
+        );
+        let first = match self.counter {
+            Some(ty) => self.decline(body, ty, first, &refused),
+            None => first,
+        };
+        let holds = predicate.and_then(|wanted| {
+            body.blocks[before.0 as usize].instructions.iter().rev().find_map(|instruction| match instruction.op {
+                Op::Test(test, holds) if test == wanted => Some(holds),
+                _ => None,
+            })
+        });
+        body.blocks[before.0 as usize].terminator = match holds {
+            Some(condition) => Terminator::Branch { condition, then: to(first), otherwise: refused },
+            None => Terminator::Jump(to(first)),
+        };
+    }
+
+    /// Every D-th test is refused.
+    fn decline(&self, body: &mut Body, ty: TypeId, first: BlockId, refused: &Edge) -> BlockId {
+        let location = self.of.location;
+        body.slots.push(Slot { ty, name: None });
+        let slot = SlotId(body.slots.len() as u32 - 1);
+        let [index, old, one, count, every, rest, zero, is_due] = [
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::U32,
+            TypeTable::BOOL,
+        ]
+        .map(|ty| value(body, ty));
+        let place = Place { base: Base::Slot(slot), path: vec![Step::Element(index)] };
+        let code = vec![
+            define(index, Op::Constant(0), location),
+            define(old, Op::Load(place.clone()), location),
+            define(one, Op::Constant(1), location),
+            define(count, Op::Binary(BinaryOp::Add, old, one), location),
+            define(every, Op::Constant(i128::from(self.of.decline)), location),
+            define(rest, Op::Binary(BinaryOp::Remainder, count, every), location),
+            Instruction { result: None, op: Op::Store(place, rest), location },
+            define(zero, Op::Constant(0), location),
+            define(is_due, Op::Binary(BinaryOp::Equal, rest, zero), location),
+        ];
+        // It begins at nought with the process.
+        let start = value(body, TypeTable::U32);
+        let whole = Place { base: Base::Slot(slot), path: Vec::new() };
+        body.blocks[0].instructions.splice(
+            0..0,
+            [
+                define(start, Op::Constant(0), location),
+                Instruction { result: None, op: Op::Fill(whole, Operand::Value(start)), location },
+            ],
+        );
+        push(
+            body,
+            Vec::new(),
+            code,
+            Terminator::Branch { condition: is_due, then: refused.clone(), otherwise: to(first) },
+            location,
+        )
+    }
+}
+
+fn to(block: BlockId) -> Edge {
+    Edge { to: block, arguments: Vec::new() }
+}
+
+fn value(body: &mut Body, ty: TypeId) -> Value {
+    body.values.push(ValueData { ty, name: None });
+    Value(body.values.len() as u32 - 1)
+}
+
+fn define(result: Value, op: Op, location: Location) -> Instruction {
+    Instruction { result: Some(result), op, location }
+}
+
+fn push(
+    body: &mut Body,
+    parameters: Vec<Value>,
+    instructions: Vec<Instruction>,
+    terminator: Terminator,
+    location: Location,
+) -> BlockId {
+    body.blocks.push(Block { parameters, instructions, terminator, location });
+    BlockId(body.blocks.len() as u32 - 1)
+}

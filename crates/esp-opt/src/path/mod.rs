@@ -1,0 +1,266 @@
+//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10): what several instances do along
+//! a specified path becomes code of the first of them, entered by a test behind its start and left by exits and aborts
+//! that give every instance its values back. The processes stay as they are, behind it, always.
+//!
+//! ```text
+//!   specification, per process   statements, start, follows, exit
+//!   split      blocks of the members end where a path may be left
+//!   product    the members' code along the path, on the product explorer
+//!   bound      no loop of it runs for ever
+//!   insert     the code, its entry test, and who is taken along
+//! ```
+
+mod bound;
+mod insert;
+pub(crate) mod split;
+
+use crate::fuse::Limits;
+use crate::fuse::Refusal;
+use crate::passes;
+use crate::product::{Course, Group, follow};
+use quaject_esp_ir::ir::{Body, LabelId, Location, ProcessId, Program, SiteId};
+use smol_str::SmolStr;
+
+pub use bound::Cuts;
+pub(crate) use insert::Placed;
+
+/// A fast path as it is asked for.
+#[derive(Clone, Debug)]
+pub struct Specification {
+    /// Its name.
+    pub name: SmolStr,
+    /// Most iterations of a run.
+    pub bound: u32,
+    /// Every how many tests a path with a choice is declined.
+    pub decline: u32,
+    /// Most attempts to get every member in place.
+    pub settle: u32,
+    /// Its members, the trigger first.
+    pub members: Vec<Part>,
+    /// Where it is written.
+    pub location: Location,
+}
+
+/// What a specification says of one instance.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The instance.
+    pub instance: u32,
+    /// Its interesting statements.
+    pub statements: Vec<Point>,
+    /// Where it starts.
+    pub start: Element,
+    /// The words in between; absent: the empty word.
+    pub follows: Option<Regex>,
+    /// Where it ends.
+    pub exit: Vec<Element>,
+}
+
+/// A statement of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Point {
+    /// A channel operation.
+    Site(SiteId),
+    /// A label.
+    Label(LabelId),
+}
+
+/// A statement and what has to hold there.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// The statement.
+    pub point: Point,
+    /// The number of its predicate in the program.
+    pub test: Option<u32>,
+    /// The partner: index into [`Specification::members`] and its operation.
+    pub peer: Option<(usize, SiteId)>,
+    /// Who runs next: index into [`Specification::members`].
+    pub yield_to: Option<usize>,
+}
+
+/// A regular expression over elements.
+#[derive(Clone, Debug)]
+pub enum Regex {
+    /// One element.
+    Element(Element),
+    /// One after the other.
+    Sequence(Vec<Regex>),
+    /// One of them.
+    Choice(Vec<Regex>),
+    /// At least, at most (none: any number).
+    Repeat(Box<Regex>, u64, Option<u64>),
+}
+
+/// How paths are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Whether overflow is a fault.
+    pub checked: bool,
+    /// How large the product of a path may become.
+    pub limits: Limits,
+    /// Where runs are counted.
+    pub cuts: Cuts,
+}
+
+/// A place where a path is left: where everybody stands, and why.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Exit {
+    /// Why; the normal exit, or what kind of abort.
+    pub why: Why,
+    /// Per member: where in the text it goes on.
+    pub at: Vec<Location>,
+}
+
+/// Why a path is left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Why {
+    /// Everybody is at its end.
+    Normal,
+    /// An interesting statement of this member that the path does not go on with.
+    Deviation(usize),
+    /// A predicate of this member is false.
+    Predicate(usize),
+    /// The world is not ready for this member.
+    World(usize),
+    /// This member would fault, yield, end, or end the program.
+    Stops(usize),
+    /// Nobody can run.
+    Stuck,
+}
+
+impl Why {
+    /// In words.
+    pub fn text(self, names: &[String]) -> String {
+        match self {
+            Why::Normal => "exit".to_string(),
+            Why::Deviation(member) => format!("abort: {} leaves the path", names[member]),
+            Why::Predicate(member) => format!("abort: a predicate of {} is false", names[member]),
+            Why::World(member) => format!("abort: the world is not ready for {}", names[member]),
+            Why::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
+            Why::Stuck => "abort: nobody can run".to_string(),
+        }
+    }
+}
+
+/// What became of a specification.
+#[derive(Clone, Debug)]
+pub struct Extraction {
+    /// The path's name.
+    pub name: SmolStr,
+    /// Its members' names.
+    pub members: Vec<String>,
+    /// What was made, or why nothing was.
+    pub result: Result<Made, Refusal>,
+}
+
+/// A path that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Nodes of the product.
+    pub nodes: usize,
+    /// Where it is left.
+    pub exits: Vec<Exit>,
+    /// Where members stand when one goes on: every state that the paper's figure 6 draws is among them.
+    pub states: Vec<Vec<Location>>,
+    /// If there is a choice on the path: every how many entries it is declined.
+    pub decline: Option<u32>,
+    /// Most iterations of a run, and most instructions of one iteration: a run ends after their product.
+    pub bound: u32,
+    /// Instructions of the path.
+    pub instructions: usize,
+}
+
+impl Extraction {
+    /// What became of it, for people.
+    pub fn text(&self, program: &Program) -> String {
+        let names = self.members.join(", ");
+        match &self.result {
+            Ok(made) => {
+                let Made { nodes, bound, instructions, .. } = made;
+                let mut text =
+                    format!("fast path {}: {names}: {nodes} states, {instructions} instructions\n", self.name);
+                text += &format!("  a run ends after at most {bound} iterations of its loops");
+                text += &format!(", {} steps\n", u64::from(*bound).saturating_mul(*instructions as u64));
+                if let Some(decline) = made.decline {
+                    text += &format!("  it makes a choice: every {decline}th entry is declined\n");
+                }
+                for (why, places) in made.ways_out() {
+                    text += &format!("  {}: ({})\n", why.text(&self.members), places.join("), ("));
+                }
+                text.pop();
+                text
+            }
+            Err(refusal) => format!("no fast path {}: {}", self.name, refusal.text(program)),
+        }
+    }
+}
+
+/// Makes every path that can be made.
+pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> (Program, Vec<Extraction>) {
+    let source = split::split(program, specifications);
+    let mut result = source.clone();
+    let mut extractions = Vec::new();
+    for specification in specifications {
+        let made = one(&source, &mut result, specification, options);
+        let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
+        extractions.push(Extraction { name: specification.name.clone(), members, result: made });
+    }
+    if result.paths.is_empty() {
+        return (program.clone(), extractions);
+    }
+    (result, extractions)
+}
+
+fn one(source: &Program, result: &mut Program, of: &Specification, options: Options) -> Result<Made, Refusal> {
+    let instances: Vec<u32> = of.members.iter().map(|part| part.instance).collect();
+    let group = Group::of_instances(source, &instances, options.checked);
+    let course = Course::new(&group, of)?;
+    let followed = follow(&group, &course, options.limits)?;
+    let made = Made {
+        nodes: followed.nodes,
+        exits: followed.exits.clone(),
+        states: followed.states.clone(),
+        decline: followed.has_choice.then_some(of.decline),
+        bound: of.bound,
+        instructions: 0,
+    };
+    let has_choice = followed.has_choice;
+    let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
+    let body = clean(body, source, options.checked);
+    let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+    insert::insert(result, &group, &course, of, body, has_choice);
+    Ok(Made { instructions, ..made })
+}
+
+/// Tidies a path's code; its slots keep their numbers.
+fn clean(mut body: Body, source: &Program, checked: bool) -> Body {
+    let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
+    // Passes drop slots that have no name and are not used.
+    body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
+    let mut body = passes::clean(body, &source.types, checked);
+    for (slot, name) in body.slots.iter_mut().zip(names) {
+        slot.name = name;
+    }
+    body
+}
+
+impl Made {
+    /// Why the path is left, and for each reason where: the lines at which the members stand, in their order.
+    fn ways_out(&self) -> Vec<(Why, Vec<String>)> {
+        let mut ways: Vec<(Why, Vec<String>)> = Vec::new();
+        for exit in &self.exits {
+            let lines: Vec<String> = exit.at.iter().map(|at| at.line.to_string()).collect();
+            let lines = lines.join(", ");
+            match ways.last_mut() {
+                Some((why, places)) if *why == exit.why => places.push(lines),
+                Some(_) | None => ways.push((exit.why, vec![lines])),
+            }
+        }
+        ways
+    }
+}
+
+/// The process of an instance.
+fn process_of(program: &Program, instance: u32) -> ProcessId {
+    program.process_of(instance).expect("a specification names instances").0
+}

@@ -1,0 +1,180 @@
+//! Splits blocks of the processes of fast paths so that whatever a path may stop before stands at the start of a block:
+//! waits, labels, tests, faults, ends, and instructions that may fault in a way that the path tests before. So every
+//! place to go on at is a block.
+
+use super::{Point, Specification, process_of};
+use quaject_esp_ir::ir::{
+    BinaryOp, Block, BlockId, Body, Branch, Edge, Op, Operand, Operation, Place, Program, SiteId, Step, Terminator,
+};
+use std::collections::BTreeSet;
+
+/// The program with the processes of all specifications split.
+pub(super) fn split(program: &Program, specifications: &[Specification]) -> Program {
+    let mut result = program.clone();
+    let parts = || specifications.iter().flat_map(|specification| &specification.members);
+    let processes: BTreeSet<_> = parts().map(|part| process_of(program, part.instance)).collect();
+    for process in processes {
+        let own = parts().filter(|part| process_of(program, part.instance) == process);
+        let labels: BTreeSet<u32> = own
+            .flat_map(|part| &part.statements)
+            .filter_map(|point| match point {
+                Point::Label(label) => Some(label.0),
+                Point::Site(_) => None,
+            })
+            .collect();
+        let body = &mut result.processes[process.0 as usize].body;
+        let regions = region_blocks(body);
+        let triggers = specifications.iter().map(|specification| &specification.members[0]);
+        for start in triggers.filter(|part| process_of(program, part.instance) == process).map(|part| part.start.point)
+        {
+            if let Point::Site(site) = start {
+                open_start(body, site);
+            }
+        }
+        for index in 0..body.blocks.len() {
+            if !regions.contains(&BlockId(index as u32)) {
+                split_block(body, index, &labels);
+            }
+        }
+    }
+    result
+}
+
+/// Behind the operation that a path starts with stands a block of its own, so that a test fits in.
+fn open_start(body: &mut Body, start: SiteId) {
+    let of = |branch: &&Branch| match &branch.operation {
+        Operation::In { site, .. } | Operation::Out { site, .. } => *site == start,
+        Operation::After { .. } => false,
+    };
+    let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
+        Terminator::Wait(wait) => wait.branches.iter().find(of),
+        _ => None,
+    });
+    let Some(then) = waits.map(|branch| branch.then.0 as usize).next() else { return };
+    let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
+    let block = &mut body.blocks[then];
+    if block.instructions.is_empty() && matches!(block.terminator, Terminator::Jump(_)) {
+        return;
+    }
+    let rest = Block {
+        parameters: Vec::new(),
+        instructions: std::mem::take(&mut block.instructions),
+        terminator: std::mem::replace(&mut block.terminator, Terminator::Jump(next)),
+        location: block.location,
+    };
+    body.blocks.push(rest);
+}
+
+/// The blocks that run while an instance waits; they stay whole.
+fn region_blocks(body: &Body) -> BTreeSet<BlockId> {
+    let mut work: Vec<BlockId> = Vec::new();
+    for block in &body.blocks {
+        if let Terminator::Wait(wait) = &block.terminator {
+            let mut wait = wait.clone();
+            let thens: Vec<BlockId> = wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect();
+            let targets = quaject_esp_ir::visit::wait_targets(&mut wait).into_iter().map(|target| *target);
+            work.extend(targets.filter(|target| !thens.contains(target)));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(block) = work.pop() {
+        if seen.insert(block) {
+            work.extend(quaject_esp_ir::graph::successors(&body.blocks[block.0 as usize].terminator));
+        }
+    }
+    seen
+}
+
+fn split_block(body: &mut Body, index: usize, labels: &BTreeSet<u32>) {
+    let block = &mut body.blocks[index];
+    let mut instructions = std::mem::take(&mut block.instructions);
+    let mut cuts: Vec<usize> = Vec::new();
+    for (position, instruction) in instructions.iter().enumerate() {
+        match &instruction.op {
+            Op::Mark(label) if labels.contains(&label.0) => cuts.extend([position, position + 1]),
+            Op::Test(..) => cuts.push(position + 1),
+            op if is_tested(op) => cuts.push(position),
+            _ => {}
+        }
+    }
+    match &block.terminator {
+        Terminator::Wait(_) | Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
+            cuts.push(instructions.len())
+        }
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => {}
+    }
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.retain(|cut| *cut > 0);
+    let (terminator, location) = (block.terminator.clone(), block.location);
+    // From the last cut back: each piece jumps to the one behind it.
+    let mut end = (terminator, location);
+    for cut in cuts.into_iter().rev() {
+        let rest = instructions.split_off(cut);
+        let start = rest.first().map_or(end.1, |instruction| instruction.location);
+        let (terminator, location) = end;
+        body.blocks.push(Block { parameters: Vec::new(), instructions: rest, terminator, location });
+        let next = Edge { to: BlockId(body.blocks.len() as u32 - 1), arguments: Vec::new() };
+        end = (Terminator::Jump(next), start);
+    }
+    let block = &mut body.blocks[index];
+    block.instructions = instructions;
+    (block.terminator, block.location) = end;
+}
+
+/// Whether a path tests before an instruction that it will not fault: indices and divisors.
+pub(crate) fn is_tested(op: &Op) -> bool {
+    matches!(op, Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, _)) || !indexed_places(op).is_empty()
+}
+
+/// The places of an instruction that have indices.
+pub(crate) fn indexed_places(op: &Op) -> Vec<&Place> {
+    let all: Vec<&Place> = match op {
+        Op::Load(place)
+        | Op::Store(place, _)
+        | Op::SetBytes(place, _)
+        | Op::SetTag(place, _)
+        | Op::Tag(place)
+        | Op::Length(place)
+        | Op::SetLength(place, _) => vec![place],
+        Op::Copy { to, from }
+        | Op::Append { to, from }
+        | Op::CopySlice { to, from, .. }
+        | Op::StoreSlice { to, from, .. } => vec![to, from],
+        Op::Fill(place, operand) => std::iter::once(place).chain(operand_place(operand)).collect(),
+        Op::LoadNumber { from, .. } | Op::LoadBits { from, .. } => vec![from],
+        Op::StoreNumber { to, .. } | Op::StoreBits { to, .. } => vec![to],
+        Op::Equal(a, b) => [a, b].into_iter().filter_map(operand_place).collect(),
+        Op::CallFunction { arguments, to, .. } | Op::CallExtern { arguments, to, .. } => {
+            arguments.iter().filter_map(operand_place).chain(to).collect()
+        }
+        Op::Retain(operand) | Op::Release(operand) => operand_place(operand).into_iter().collect(),
+        Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Mark(_)
+        | Op::Test(..) => Vec::new(),
+    };
+    let is_indexed = |place: &&Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
+    all.into_iter().filter(is_indexed).collect()
+}
+
+fn operand_place(operand: &Operand) -> Option<&Place> {
+    match operand {
+        Operand::Place(place) => Some(place),
+        Operand::Value(_) => None,
+    }
+}

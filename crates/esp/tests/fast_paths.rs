@@ -1,0 +1,447 @@
+//! Fast paths do what the program does without them: each program here is run with its paths and without, on all sizes of
+//! its input from nothing up, with every bound on the iterations of a path, so that it is left at every place it can be
+//! left at. The figures of the fast-paths paper give the states, the exit and the abort that the paper names.
+
+use quaject_esp::{Cuts, Emit, File, Loader, Mode, Options, Outputs, Source, Why, compile};
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::{Program, Terminator};
+use quaject_esp_ir::report::{Outcome, fault_name};
+use quaject_esp_ir::step::{Checks, Control, Effect, Machine, State, Step};
+use quaject_esp_syntax::span::FileId;
+use quaject_test_world::{Script, act, by_channel};
+
+const BUDGET: u64 = 1_000_000;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        Err(format!("{path} is not imported by any of these programs"))
+    }
+}
+
+fn compiled(program: &str, paths: &str, mode: Mode, cuts: Cuts) -> Outputs {
+    let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
+    let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", paths)] };
+    let options = Options { mode, cuts, ..Options::new(Emit::IrText) };
+    let compiled = compile(source, &mut NoImports, &options);
+    let messages: Vec<String> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
+    compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}\n{program}\n{paths}"))
+}
+
+/// What is visible of a run, and how it ends; how many rendezvous there were.
+fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
+    let mut world = Script::new(program, script);
+    let mut interpreter = Interpreter::new(program, Checks::Off).expect("test programs are small");
+    interpreter.record();
+    let mut turns = 0;
+    let outcome = loop {
+        let outcome = interpreter.run(&mut world, BUDGET);
+        turns += 1;
+        if !act(&mut world, &outcome) || turns > 100 {
+            break outcome;
+        }
+    };
+    let mut log = world.log;
+    log.push(match outcome {
+        Outcome::Budget => "goes on".to_string(),
+        Outcome::Ended(status) => format!("ended with {status}"),
+        Outcome::Faulted(report) => {
+            let at = report.location.line;
+            format!("fault {} of {} at {at}", fault_name(report.fault), program.instance_name(report.instance))
+        }
+        Outcome::Resting(_) => "resting".to_string(),
+    });
+    let steps = interpreter.take_trace();
+    // When a message is taken from the world is not the program's to say.
+    log.retain(|line| !line.starts_with('<'));
+    (log, steps.iter().filter(|step| matches!(step, Step::Communicate { .. })).count())
+}
+
+/// How much of a long run a path is meant to serve.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Uses {
+    Mostly,
+    Sometimes,
+}
+
+/// Runs with and without paths. Where they are used mostly, fewer rendezvous are left in the longest run.
+fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses) {
+    let slow = compiled(program, "", Mode::Process, Cuts::Loops).ir;
+    let mut programs = vec![("as it is".to_string(), compiled(program, paths, Mode::FastPath, Cuts::Loops))];
+    for bound in 1..=bounds {
+        for (cuts, name) in [(Cuts::Everywhere, "nodes"), (Cuts::Loops, "loops")] {
+            let bounded = paths.replacen('{', &format!("{{ bound {bound};"), 1);
+            programs.push((format!("{bound} {name}"), compiled(program, &bounded, Mode::FastPath, cuts)));
+        }
+    }
+    for (name, fast) in &programs {
+        for extraction in &fast.extractions {
+            assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.ir));
+        }
+        for script in scripts {
+            let (expected, slow_meetings) = run(&slow, script);
+            let (found, meetings) = run(&fast.ir, script);
+            assert!(meetings <= slow_meetings, "{name}: {script}");
+            if uses == Uses::Mostly && name == "as it is" && Some(script) == scripts.last() && slow_meetings > 20 {
+                assert!(
+                    3 * meetings < 2 * slow_meetings,
+                    "the path is hardly used: {meetings} of {slow_meetings}: {script}"
+                );
+            }
+            assert_eq!(found, expected, "{name}: {script}\n{paths}\n{}", fast.extractions[0].text(&fast.ir));
+        }
+    }
+}
+
+/// Scripts that offer the first of these messages, from none to all, then close the channel.
+fn inputs(channel: &str, messages: &[&str], rest: &str) -> Vec<String> {
+    (0..=messages.len())
+        .map(|count| {
+            let offers: String =
+                messages[..count].iter().map(|message| format!("; offer {channel} {message}\n")).collect();
+            format!("{offers}; close {channel}\n{rest}")
+        })
+        .collect()
+}
+
+const FIGURE_2: &str = include_str!("../../../examples/vmmc-send/figure2.esp");
+const FIGURE_5: &str = include_str!("../../../examples/vmmc-send/figure5.fp");
+
+#[test]
+fn figures_2_and_5() {
+    let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, Cuts::Loops);
+    let made = outputs.extractions[0].result.as_ref().expect("the path of the paper can be made");
+    let lines = |places: &[quaject_esp_ir::ir::Location]| places.iter().map(|at| at.line).collect::<Vec<u32>>();
+    let states: Vec<Vec<u32>> = made.states.iter().map(|state| lines(state)).collect();
+    for wanted in [[13, 32, 50], [15, 35, 50], [15, 41, 50], [19, 32, 50]] {
+        assert!(states.contains(&wanted.to_vec()), "{wanted:?} of figure 6 is not reached: {states:?}");
+    }
+    let exits: Vec<(Why, Vec<u32>)> = made.exits.iter().map(|exit| (exit.why, lines(&exit.at))).collect();
+    let normal: Vec<&Vec<u32>> = exits.iter().filter(|(why, _)| *why == Why::Normal).map(|(_, at)| at).collect();
+    assert_eq!(normal, [&vec![19, 32, 50]], "the only exit of figure 6");
+    let deviations: Vec<&(Why, Vec<u32>)> =
+        exits.iter().filter(|(why, _)| matches!(why, Why::Deviation(_) | Why::Predicate(_))).collect();
+    assert_eq!(deviations, [&(Why::Deviation(1), vec![15, 36, 50])], "the only abort by the path's words is at #2");
+    assert_eq!(made.decline, None);
+}
+
+#[test]
+fn figure_2_does_the_same() {
+    let requests = ["0 4096", "8192 12288", "4096 0", "0 16384", "4096 8192"];
+    for unavailable in [0, 1] {
+        let rest =
+            format!("; extern translationUnavailable {unavailable}\n; extern translate 7\n; extern preparePacket 9\n");
+        let scripts = inputs("hostSendRequestC", &requests, &rest);
+        let uses = if unavailable == 0 { Uses::Mostly } else { Uses::Sometimes };
+        same(FIGURE_2, FIGURE_5, &scripts, 6, uses);
+    }
+}
+
+#[test]
+fn figure_2_stops_where_the_program_stops() {
+    let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
+    let scripts = inputs("hostSendRequestC", &["0 4096", "4096 17", "0 4096"], rest);
+    same(FIGURE_2, FIGURE_5, &scripts, 4, Uses::Sometimes);
+    // A network that takes one packet and no more.
+    let scripts = inputs("hostSendRequestC", &["0 8192", "4096 8192"], &format!("{rest}; accept networkSendC 1\n"));
+    same(FIGURE_2, FIGURE_5, &scripts, 4, Uses::Sometimes);
+}
+
+const FILTERS: &str = r#"
+const END = -1;
+channel inputC(bytes[<=16]) external out;
+channel readC(int);
+channel evenC(int);
+channel swappedC(int);
+channel outputC(int) external in;
+process read {
+  in(inputC, $data);
+  for i in 0..data.len { out(readC, int(data[i])); }
+  out(readC, END);
+}
+process evener {
+  var odd = false;
+  while {
+    in(readC, $byte);
+    if (byte == END) break;
+    out(evenC, byte);
+    odd = !odd;
+  }
+  if (odd) out(evenC, 0);
+  out(evenC, END);
+}
+process swap {
+  while {
+    in(evenC, $first);
+    if (first == END) break;
+    in(evenC, $second);
+    if (second == END) { out(swappedC, first); break; }
+    out(swappedC, second);
+    out(swappedC, first);
+  }
+  out(swappedC, END);
+}
+process write {
+  var seen: #array of int = #[0; 4], at = 0;
+  while {
+    in(swappedC, $byte);
+    seen[at] = byte;
+    at = (at + 1) % 4;
+    out(outputC, byte + seen[(at + 1) % 4]);
+    if (byte == END) break;
+  }
+}
+"#;
+
+const STREAM: &str = "
+fastpath stream {
+  process read   { statement readC/out@1 as R, readC/out@2; start R; follows R*; }
+  process evener { statement readC; start readC; exit readC; }
+  process swap   { statement evenC/in@1 as S; start S; exit S; }
+  process write  { statement swappedC; start swappedC; exit swappedC; }
+}";
+
+#[test]
+fn filters() {
+    let texts: Vec<String> = (0..8).map(|length| format!("{:?}", &"abcdefgh"[..length])).collect();
+    for text in &texts {
+        same(FILTERS, STREAM, &inputs("inputC", &[text.as_str()], ""), 9, Uses::Mostly);
+    }
+}
+
+/// The same program, with the same states, whose entry tests always fail.
+fn without_entries(program: &Program) -> Program {
+    let mut program = program.clone();
+    for block in program.processes.iter_mut().flat_map(|process| &mut process.body.blocks) {
+        if let Terminator::Enter(enter) = &block.terminator {
+            block.terminator = Terminator::Jump(enter.otherwise.clone());
+        }
+    }
+    program
+}
+
+/// A program on its way: its state, and the world it has made.
+#[derive(Clone)]
+struct Run<'p> {
+    state: State,
+    world: Script<'p>,
+}
+
+impl Run<'_> {
+    fn step(&mut self, machine: &mut Machine<'_>, step: Step) -> Effect {
+        machine.step(step, &mut self.state, &mut self.world, &mut u64::MAX.clone())
+    }
+
+    /// Where it is when the members other than the trigger have run on to their operations.
+    fn settled(&self, machine: &mut Machine<'_>, members: &[u32]) -> Self {
+        let mut run = self.clone();
+        for instance in members.iter().copied().skip(1) {
+            if let Control::Running { .. } = run.state.control(instance) {
+                run.step(machine, Step::Local { instance });
+            }
+        }
+        run
+    }
+}
+
+/// The run of the slow program that gets from one state to another with the same effects, by steps of the members alone.
+fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u32]) -> Option<Run<'p>> {
+    let mut seen: Vec<Run<'p>> = Vec::new();
+    let mut work = vec![from.clone()];
+    while let Some(mut run) = work.pop() {
+        let is_known = |other: &Run<'_>| other.state == run.state && other.world.log.len() == run.world.log.len();
+        if run.world.log.len() > to.world.log.len() || seen.iter().any(is_known) {
+            continue;
+        }
+        let settled = run.settled(slow, members);
+        if settled.state == to.state && by_channel(&settled.world.log) == by_channel(&to.world.log) {
+            return Some(settled);
+        }
+        assert!(seen.len() < 5000, "the slow program does not get there: {:?}", to.world.log);
+        for step in slow.enabled(&mut run.state, &mut run.world) {
+            let own = match step {
+                Step::Communicate { sender, receiver, .. } => members.contains(&sender) && members.contains(&receiver),
+                Step::Local { instance }
+                | Step::FromWorld { instance, .. }
+                | Step::ToWorld { instance, .. }
+                | Step::After { instance, .. }
+                | Step::Else { instance } => members.contains(&instance),
+            };
+            let mut next = run.clone();
+            if own && next.step(slow, step) == Effect::Done {
+                work.push(next);
+            }
+        }
+        seen.push(run);
+    }
+    None
+}
+
+/// Runs a program by steps chosen at random. Whenever a path has been left, the slow program has to get to the same
+/// state, stores and places and all, by steps of its own. How many runs of a path were replayed.
+fn replayed(program: &str, paths: &str, script: &str, cuts: Cuts, mut seed: u64) -> u32 {
+    let fast_ir = compiled(program, paths, Mode::FastPath, cuts).ir;
+    let slow_ir = without_entries(&fast_ir);
+    let path = &fast_ir.paths[0];
+    let members: Vec<u32> =
+        std::iter::once(path.trigger).chain(path.members.iter().map(|member| member.instance)).collect();
+    let mut fast = Machine::new(&fast_ir, Checks::Off).expect("it is small");
+    let mut slow = Machine::new(&slow_ir, Checks::Off).expect("it is small");
+    let world = Script::new(&fast_ir, script);
+    let mut at = Run { state: fast.start(), world };
+    let mut beside = at.clone();
+    let mut runs = 0;
+    for _ in 0..400 {
+        let steps = fast.enabled(&mut at.state, &mut at.world);
+        if steps.is_empty() {
+            break;
+        }
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Mostly everybody else goes first, so that a path can begin.
+        let others: Vec<Step> =
+            steps.iter().copied().filter(|step| *step != Step::Local { instance: path.trigger }).collect();
+        let steps = if others.is_empty() || seed >> 60 == 0 { steps } else { others };
+        let step = steps[(seed >> 33) as usize % steps.len()];
+        if at.step(&mut fast, step) != Effect::Done {
+            break;
+        }
+        let lent = (0..at.state.instances()).any(|one| matches!(at.state.control(one), Control::Lent { .. }));
+        if lent {
+            continue;
+        }
+        let mut plain = beside.clone();
+        if slow.enabled(&mut plain.state, &mut plain.world).contains(&step)
+            && plain.step(&mut slow, step) == Effect::Done
+            && plain.state == at.state
+            && plain.world.log == at.world.log
+        {
+            beside = plain;
+            continue;
+        }
+        let to = at.settled(&mut fast, &members);
+        let reached = replay(&mut slow, &beside, &to, &members);
+        let reached = reached.unwrap_or_else(|| panic!("{step:?} leads where the slow program cannot get: {script}"));
+        runs += 1;
+        // From here both go on from one state.
+        at = reached.clone();
+        beside = reached;
+    }
+    runs
+}
+
+#[test]
+fn every_exit_and_abort_is_replayed() {
+    let mut runs = 0;
+    let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
+    for script in inputs("hostSendRequestC", &["0 4096", "4096 8192"], rest) {
+        for seed in 0..40 {
+            let paths = FIGURE_5.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
+            runs += replayed(FIGURE_2, &paths, &script, Cuts::Everywhere, seed);
+        }
+    }
+    assert!(runs > 20, "the path was entered {runs} times only");
+    runs = 0;
+    for text in ["", "a", "ab", "abc", "abcd"] {
+        for seed in 0..40 {
+            let paths = STREAM.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
+            let script = format!("; offer inputC {text:?}\n; close inputC\n");
+            runs += replayed(FILTERS, &paths, &script, Cuts::Everywhere, seed);
+        }
+    }
+    assert!(runs > 20, "the path of filters was entered {runs} times only");
+}
+
+const CHOICES: &str = r#"
+channel inC(int) external out;
+channel evenC(int);
+channel oddC(int);
+channel sumC(int) external in;
+process split {
+  while {
+    in(inC, $n);
+    if (n % 2 == 0) out(evenC, n); else out(oddC, n);
+  }
+}
+process sum {
+  var total = 0;
+  while {
+    alt {
+      in(evenC, $even) { total += even; out(sumC, total); }
+      in(oddC, $odd) { total -= odd; if (total < -50) { #low total = 0; } out(sumC, total); }
+    }
+  }
+}
+"#;
+
+#[test]
+fn alternatives_predicates_and_peers() {
+    let numbers = ["2", "4", "1", "6", "60", "3", "8", "77", "5", "10", "12", "14"];
+    let scripts = inputs("inC", &numbers, "");
+    let specifications = [
+        // Only one branch of the alternative.
+        "fastpath even { process split { statement inC, evenC, oddC; start inC; follows evenC (inC evenC)*; }
+         process sum { statement evenC, oddC; start evenC; exit evenC; } }",
+        // Both, so that there is a choice; predicates at the start, on what was received and before a statement.
+        "fastpath both { decline 2; process split { statement inC as I, evenC as E, oddC as O; start I ? (n < 50);
+           follows (E ? (n != 6) | O) (I ? (n > 1) (E | O))*; }
+         process sum { statement evenC as P, sumC/out@1 as S, #low; start P ? (even > 2);
+           follows (S | P ? (even < 11))*; } }",
+        // The partner is named.
+        "fastpath peer { process split { statement inC, oddC as O, evenC as E; start inC; follows (O <=> P | E) inC; }
+         process sum { statement oddC as P, #low; start P <=> O; exit P; } }",
+        // Whoever sends goes on first.
+        "fastpath yields { process split { statement inC, evenC; start inC; follows (evenC inC)*; }
+         process sum { statement evenC as E; start E yield split; exit E; } }",
+    ];
+    for paths in specifications {
+        same(CHOICES, paths, &scripts, 3, Uses::Sometimes);
+    }
+    let made = compiled(CHOICES, specifications[1], Mode::FastPath, Cuts::Loops);
+    assert_eq!(made.extractions[0].result.as_ref().expect("it can be made").decline, Some(2));
+}
+
+const WORKERS: &str = r#"
+channel inC(int) external out;
+channel jobC(pid(worker), int);
+channel doneC(int);
+channel outC(int) external in;
+process split { while { in(inC, $n); out(jobC, @worker[n % 2], n); } }
+process worker[2] {
+  var last = 0;
+  while { in(jobC, @, $n); out(doneC, n * 10 + last); last = n; }
+}
+process collect { while { in(doneC, $n); out(outC, 1000 / (n - 20) + n); } }
+"#;
+
+#[test]
+fn replicas_and_faults() {
+    let paths = "fastpath one {
+      process split { statement inC, jobC; start inC; follows (jobC inC)*; }
+      process worker[1] { statement jobC; start jobC; exit jobC; }
+      process collect { statement doneC; start doneC; exit doneC; } }";
+    same(WORKERS, paths, &inputs("inC", &["1", "3", "2", "5", "7", "4", "9"], ""), 4, Uses::Sometimes);
+    // 2 from worker 0 is 20 at first: the division is by zero, in `collect`, on every way there.
+    for worker in [0, 1] {
+        let paths = paths.replace("worker[1]", &format!("worker[{worker}]"));
+        same(WORKERS, &paths, &inputs("inC", &["1", "3", "2", "5"], ""), 4, Uses::Sometimes);
+    }
+}
+
+#[test]
+fn paths_that_cannot_be_made() {
+    let refused = |program: &str, paths: &str| {
+        let outputs = compiled(program, paths, Mode::FastPath, Cuts::Loops);
+        outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir)).collect::<Vec<_>>().join("\n")
+    };
+    let pri = CHOICES.replace("    alt {", "    pri alt {");
+    let start = "fastpath f { process split { statement inC, evenC; start inC; follows evenC; }
+      process sum { statement evenC; start evenC; } }";
+    assert_eq!(refused(&pri, start), "no fast path f: `sum` has a `pri alt` at its start at p.esp:16:7");
+    let large = "fastpath f { process split { statement inC, evenC; start inC; follows (inC evenC){0,90000}; } }";
+    assert_eq!(refused(CHOICES, large), "no fast path f: `split` has too long a `follows` at p.esp:8:5");
+    // One that goes nowhere does no harm.
+    let nowhere = "fastpath f { bound 1; decline 1; settle 0;
+      process split { statement inC, evenC; start inC ? (n != n); } process sum { statement evenC; start evenC; } }";
+    same(CHOICES, nowhere, &inputs("inC", &["2", "1", "4"], ""), 0, Uses::Sometimes);
+}
