@@ -3,16 +3,17 @@
 
 use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
-use quaject_esp_gen::c::{LineMarks, Options, Style, generate};
-use quaject_esp_ir::lower::lower;
-use quaject_esp_opt::fuse::{Limits, fuse_all};
-use quaject_esp_syntax::check::{Loader, analyze};
-use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
+use quaject_esp_gen::c;
+use quaject_esp_syntax::span::FileId;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const RUNS: usize = 11;
+
+const MODES: [(&str, Mode); 3] =
+    [("process", Mode::Process), ("fastpath", Mode::FastPath), ("automata", Mode::Automata)];
 
 /// One way to run the filters.
 struct Contender {
@@ -42,28 +43,37 @@ impl Loader for Files {
     }
 }
 
-/// Translates a program to C, each process on its own or fused to one.
-fn translate(source: &Path, directory: &Path, is_fused: bool) -> Result<(), Box<dyn Error>> {
-    let mut sources = SourceMap::default();
-    let root = sources.add(SourceFile::new("program.esp", std::fs::read_to_string(source)?));
+/// Translates a program to C: each process on its own, with a fast path, or all fused to one.
+fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn Error>> {
+    let file = |path: &Path| -> Result<File, Box<dyn Error>> {
+        Ok(File { name: path.display().to_string(), bytes: std::fs::read(path)? })
+    };
     let folder = source.parent().ok_or("a source lies in a folder")?.to_path_buf();
-    let analysis = analyze(&mut sources, root, &mut Files(folder));
-    let program = analysis.program.ok_or_else(|| format!("{}: {:?}", source.display(), analysis.diagnostics))?;
-    let options = Options { style: Style::SansIo, lines: LineMarks::None, ..Options::default() };
-    let mut program = lower(&program, &sources);
-    if is_fused {
-        let (fused, attempts) = fuse_all(&program, false, Limits::default());
-        if let Some(refused) = attempts.iter().find(|attempt| attempt.result.is_err()) {
-            return Err(refused.text(&program).into());
-        }
-        program = fused;
+    let fast_paths = vec![file(&source.with_extension("fp"))?];
+    let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
+    let options = Options { mode, ..Options::new(Emit::C(options)) };
+    let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
+    let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
+    if let Some(refused) = outputs.attempts.iter().find(|attempt| attempt.result.is_err()) {
+        return Err(refused.text(&outputs.ir).into());
     }
-    let output = generate(&program, &options);
+    if let Some(refused) = outputs.extractions.iter().find(|extraction| extraction.result.is_err()) {
+        return Err(refused.text(&outputs.ir).into());
+    }
+    let Emitted::C(output) = outputs.emitted else { return Err("C was asked for".into()) };
     std::fs::create_dir_all(directory.join("quaject"))?;
     std::fs::write(directory.join("program.c"), output.source)?;
     std::fs::write(directory.join("program.h"), output.header)?;
     std::fs::write(directory.join("quaject/esp.h"), quaject_esp_gen::RUNTIME_HEADER)?;
     Ok(())
+}
+
+/// Bytes of code and constants of a program as gcc -O2 makes it.
+fn text_bytes(folder: &Path) -> Option<u64> {
+    let object = Command::new("gcc").args(["-std=c99", "-O2", "-I.", "-c", "program.c"]).current_dir(folder).status();
+    object.ok().filter(|status| status.success())?;
+    let output = Command::new("size").arg("program.o").current_dir(folder).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.lines().nth(1)?.split_whitespace().next()?.parse().ok()
 }
 
 fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
@@ -101,9 +111,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_path_buf();
     for program in programs.iter().copied() {
-        for mode in ["process", "automata"] {
-            let folder = place.join(format!("{mode}{program}"));
-            translate(&here.join(format!("esp/program{program}.esp")), &folder, mode == "automata")?;
+        for (name, mode) in MODES {
+            let folder = place.join(format!("{name}{program}"));
+            translate(&here.join(format!("esp/program{program}.esp")), &folder, mode)?;
             for compiler in ["gcc", "clang"] {
                 let mut command = Command::new(compiler);
                 command.args(["-std=c99", "-O2", "-I.", "-o", compiler, "program.c"]).arg(here.join("main.c"));
@@ -152,6 +162,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut contenders = vec![
         Contender::new("processes, gcc -O2", generated("process", "gcc"), 300),
         Contender::new("processes, clang -O2", generated("process", "clang"), 300),
+        Contender::new("fast path, gcc -O2", generated("fastpath", "gcc"), 1000),
+        Contender::new("fast path, clang -O2", generated("fastpath", "clang"), 1000),
         Contender::new("automata, gcc -O2", generated("automata", "gcc"), 1000),
         Contender::new("automata, clang -O2", generated("automata", "clang"), 1000),
         Contender::new("automata, jit", peer(jit), 1000),
@@ -204,8 +216,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_kind.map(|contender| median(&contender.seconds)).fold(f64::INFINITY, f64::min)
         };
         let by_hand = best("by hand");
-        let of_program = [best("automata") / by_hand, best("automata, jit") / by_hand];
+        let of_program = [best("automata") / by_hand, best("automata, jit") / by_hand, best("fast path") / by_hand];
         println!("  best automaton in C : best by hand {:.2}, jit : best by hand {:.2}", of_program[0], of_program[1]);
+        println!(
+            "  best fast path : best by hand {:.2}, processes : fast path {:.2}",
+            of_program[2],
+            best("processes") / best("fast path")
+        );
+        let sizes: Vec<String> = MODES
+            .iter()
+            .map(|(name, _)| match text_bytes(&place.join(format!("{name}{program}"))) {
+                Some(bytes) => format!("{name} {bytes}"),
+                None => format!("{name} -"),
+            })
+            .collect();
+        println!("  bytes of code, gcc -O2: {}", sizes.join(", "));
         ratios.push(of_program);
     }
     let mean = |index: usize| {
@@ -213,5 +238,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         product.powf(1.0 / ratios.len() as f64)
     };
     println!("to the best by hand, geometric means: best automaton in C {:.2}, jit {:.2}", mean(0), mean(1));
+    println!("to the best by hand, geometric mean of the best fast path: {:.2}", mean(2));
     Ok(())
 }

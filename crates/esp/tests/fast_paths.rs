@@ -2,11 +2,14 @@
 //! its input from nothing up, with every bound on the iterations of a path, so that it is left at every place it can be
 //! left at. The figures of the fast-paths paper give the states, the exit and the abort that the paper names.
 
-use quaject_esp::{Cuts, Emit, File, Loader, Mode, Options, Outputs, Source, Why, compile};
+use quaject_esp::{Cuts, Emit, Emitted, File, Loader, Mode, Options, Outputs, Source, Why, compile};
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::{Program, Terminator};
+use quaject_esp_ir::read::read;
 use quaject_esp_ir::report::{Outcome, fault_name};
 use quaject_esp_ir::step::{Checks, Control, Effect, Machine, State, Step};
+use quaject_esp_ir::text::print;
+use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_world::{Script, act, by_channel};
 
@@ -26,7 +29,12 @@ fn compiled(program: &str, paths: &str, mode: Mode, cuts: Cuts) -> Outputs {
     let options = Options { mode, cuts, ..Options::new(Emit::IrText) };
     let compiled = compile(source, &mut NoImports, &options);
     let messages: Vec<String> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
-    compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}\n{program}\n{paths}"))
+    let outputs = compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}\n{program}\n{paths}"));
+    let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
+    let again = read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(print(&again), *text, "the text form says everything");
+    assert_eq!(verify(&again), [], "{text}");
+    outputs
 }
 
 /// What is visible of a run, and how it ends; how many rendezvous there were.
