@@ -108,12 +108,14 @@ pub(crate) struct Check {
 ///   timer:PERIOD   a tick every 10ms, 2s ...: nothing, or an integer, the number of
 ///                  the tick;
 ///                  `timer:10ms,5` closes the channel after 5
-///   udp:[ADDR:]PORT        datagrams: address, port, bytes
-///   tcp:[ADDR:]PORT        connections; `tcp:-` only makes them
+///   udp:PORT, udp:ADDR:PORT
+///                          datagrams: address, port, bytes
+///   tcp:PORT, tcp:ADDR:PORT
+///                          connections; `tcp:-` only makes them
 ///   file:FOLDER            files of a folder: open, read at, write at, close ...
 ///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface
 ///   exec:COMMAND           as bytes: what a shell command reads and writes
-///   serial:PATH[,BAUD], pty:PATH
+///   serial:PATH, serial:PATH,BAUD, pty:PATH
 ///                          as bytes: a serial line, a terminal of one's own
 ///
 /// Those from `udp` on serve a channel in each direction if both are bound to the

@@ -3,7 +3,7 @@
 //! A [`Composer`] makes a [`Pipe`] of a list of [`Step`]s: a function, written for these steps and this processor, that
 //! reads every byte once. "VCODE" 4.3 (ASHs) is the idea; we differ in three ways. Code is for vectors as wide as the
 //! processor's, not for words; how data are stored is decided by their size and by what the caller knows of them; and
-//! [`reference`] says what every pipe does, so that tests can compare.
+//! [`mod@reference`] says what every pipe does, so that tests can compare.
 //!
 #![doc = include_str!("../README.md")]
 

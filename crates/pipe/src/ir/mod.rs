@@ -1,5 +1,5 @@
 //! The small language of user steps and message handlers: instructions on eight registers, checked before they run. Knows
-//! no machine; [`crate::compose`] writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
+//! no machine; `compose` writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
 
 pub(crate) mod text;
 mod verify;
