@@ -43,7 +43,10 @@ impl<'a> Scene<'a> {
         };
         let result = result.and_then(|()| self.reopen());
         match result {
-            Ok(()) => Effect::Done,
+            Ok(()) => {
+                self.retire();
+                Effect::Done
+            }
             Err(report) => Effect::Faulted(report),
         }
     }

@@ -6,8 +6,10 @@ use crate::code::{Register, in_register};
 use crate::coverage::{Coverage, Unwatched, Watch};
 use crate::datum::{Datum, conforms};
 use crate::ir::{
-    BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, ProcessId, Program, Type, UnaryOp,
+    BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, PoolId, ProcessId, Program, Type,
+    UnaryOp,
 };
+use crate::matching::{self, release_all};
 use crate::native::{Native, NativeFrame};
 use crate::store::{
     Kind, Part, Pools, Space, Spot, View, box_datum, bytes_at, load, set_word, store, word, write_datum,
@@ -165,39 +167,17 @@ impl<'a> Context<'a> {
         Ok(bytes_at(self.pools.memory(spot.space, &frame.memory), spot.at))
     }
 
-    /// Visits the references that an operand holds itself.
-    pub(crate) fn references(
-        &self,
-        value: &TypedOperand,
-        frame: &Frame,
-        visit: &mut dyn FnMut(crate::ir::PoolId, u32),
-    ) -> Result<(), Fault> {
-        match self.part(&value.operand, frame)? {
-            Part::Scalar(register) => match self.program.types.get(value.ty) {
-                Type::Boxed(pool) => visit(*pool, register as u32),
-                Type::Error
-                | Type::Int(_)
-                | Type::Bool
-                | Type::Bytes { .. }
-                | Type::Pid(_)
-                | Type::Array { .. }
-                | Type::Record(_)
-                | Type::Union(_) => {}
-            },
-            Part::Memory(spot) => {
-                let memory = self.pools.memory(spot.space, &frame.memory);
-                self.code.layouts.references(&self.program.types, value.ty, memory, spot.at, visit);
-            }
-        }
-        Ok(())
+    /// The references that an operand holds itself.
+    fn references(&self, value: &TypedOperand, frame: &Frame) -> Result<Vec<(PoolId, u32)>, Fault> {
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: self.pools };
+        let mut references = Vec::new();
+        matching::references(view, value.ty, self.part(&value.operand, frame)?, &frame.memory, &mut references);
+        Ok(references)
     }
 
     pub(crate) fn release(&mut self, value: &TypedOperand, frame: &Frame) -> Result<(), Fault> {
-        let mut objects = Vec::new();
-        self.references(value, frame, &mut |pool, object| objects.push((pool, object)))?;
-        objects
-            .into_iter()
-            .try_for_each(|(pool, object)| self.pools.release(&self.program.types, &self.code.layouts, pool, object))
+        let references = self.references(value, frame)?;
+        release_all(self.program, &self.code.layouts, self.pools, &references)
     }
 
     /// Runs `body` from `pc` until it stops or `fuel` is used up.
@@ -422,9 +402,8 @@ impl<'a> Context<'a> {
                     frame.registers[*to as usize] = i64::from(self.pools.get(*pool).free);
                 }
                 Inst::Retain(value) => {
-                    let mut objects = Vec::new();
-                    check!(self.references(value, frame, &mut |pool, object| objects.push((pool, object))));
-                    check!(objects.into_iter().try_for_each(|(pool, object)| self.pools.retain(pool, object)));
+                    let references = check!(self.references(value, frame));
+                    check!(references.into_iter().try_for_each(|(pool, object)| self.pools.retain(pool, object)));
                 }
                 Inst::Release(value) => check!(self.release(value, frame)),
                 Inst::Mark => {}

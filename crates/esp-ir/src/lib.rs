@@ -29,6 +29,7 @@ pub mod read;
 pub mod replay;
 pub mod report;
 mod rest;
+mod retire;
 mod search;
 mod sets;
 mod snapshot;

@@ -65,14 +65,14 @@ impl Machine<'_> {
             }
         }
         let mut reached: Vec<Vec<bool>> = state.pools.pools.iter().map(|pool| vec![false; pool.counts.len()]).collect();
-        while let Some((pool, object)) = open.pop() {
-            let Some(seen) = reached[pool.0 as usize].get_mut(object as usize) else { continue };
-            if std::mem::replace(seen, true) || state.pools.count(pool, object) == 0 {
+        while let Some((pool, reference)) = open.pop() {
+            let Some(object) = state.pools.object(pool, reference) else { continue };
+            if std::mem::replace(&mut reached[pool.0 as usize][object], true) {
                 continue;
             }
             let content = self.program().types.pool(pool).content;
             if matches!(self.program().types.get(content), Type::Boxed(_)) || self.code.layouts.has_boxes(content) {
-                let at = object as usize * state.pools.get(pool).size;
+                let at = object * state.pools.get(pool).size;
                 let part = Part::Memory(Spot { space: Space::Pool(pool), at });
                 references(view, content, part, &[], &mut open);
             }

@@ -187,8 +187,8 @@ pub(crate) fn references(view: View<'_>, ty: TypeId, part: Part, source: &[u8], 
         },
         Part::Memory(spot) => {
             let memory = view.pools.memory(spot.space, source);
-            view.layouts.references(&view.program.types, ty, memory, spot.at, &mut |pool, object| {
-                objects.push((pool, object));
+            view.layouts.references(&view.program.types, ty, memory, spot.at, &mut |pool, at| {
+                objects.push((pool, word(memory, at)));
             });
         }
     }
@@ -204,7 +204,7 @@ pub(crate) fn message_parts(view: View<'_>, types: &[TypeId], parts: &mut Vec<Pa
     end
 }
 
-/// Takes back one count of each object.
+/// Takes back one count of the object of each reference.
 pub(crate) fn release_all(
     program: &crate::ir::Program,
     layouts: &crate::store::Layouts,

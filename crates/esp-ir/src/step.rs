@@ -181,7 +181,7 @@ impl<'p> Machine<'p> {
         };
         State {
             instances: self.code.instances.iter().map(|(process, _)| instance(process)).collect(),
-            pools: Pools::new(&self.program.types, &self.code.layouts),
+            pools: Pools::new(self.program, &self.code.layouts),
             closed: vec![false; self.program.channels.len()],
             unfinished: None,
             free_before: Vec::new(),

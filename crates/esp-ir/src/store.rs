@@ -3,15 +3,21 @@
 //!
 //! ```text
 //!   integer, bool         1, 2, 4 or 8 bytes, little-endian       in a register: an i64 with the same low bits,
-//!   pid, reference        4 bytes: instance or object number                     sign- or zero-extended
+//!   pid                   4 bytes: instance number                               sign- or zero-extended
+//!   reference             4 bytes: the object's age, from 1, above its number; 0: to nothing
 //!   bytes[<=N]            4 bytes length, N bytes; those past the length are 0
 //!   union                 4 bytes tag, the largest payload; bytes the payload does not use are 0
 //!   record, array         parts one after the other, without gaps
 //!   a free object         all 0
 //! ```
+//!
+//! **Ages.** In manual memory a program may keep a reference to an object that is free, and another allocation may take
+//! that object. A reference holds the age its object had, and an object that is freed grows older, so that the use of
+//! such a reference is always noticed. `retire` forgets those references, and makes the objects young again, when a step
+//! is over: two states do not differ by how often an object was freed.
 
 use crate::datum::Datum;
-use crate::ir::{Fault, PoolId, Program, Type, TypeId, TypeTable};
+use crate::ir::{Fault, MemoryMode, PoolId, Program, Type, TypeId, TypeTable};
 
 /// Width and signedness of what a register holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,20 +175,21 @@ impl Layouts {
         }
     }
 
-    /// Calls `visit` for each reference that a value in memory holds itself, not for those inside its objects.
+    /// Calls `visit` for each reference that a value in memory holds itself, not for those inside its objects: its pool
+    /// and where it lies.
     pub(crate) fn references(
         &self,
         types: &TypeTable,
         ty: TypeId,
         memory: &[u8],
         at: usize,
-        visit: &mut dyn FnMut(PoolId, u32),
+        visit: &mut dyn FnMut(PoolId, usize),
     ) {
         if !self.has_boxes(ty) {
             return;
         }
         match types.get(ty) {
-            Type::Boxed(pool) => visit(*pool, word(memory, at)),
+            Type::Boxed(pool) => visit(*pool, at),
             Type::Array { length, element } => {
                 let size = self.size(*element);
                 for index in 0..*length as usize {
@@ -218,11 +225,62 @@ pub(crate) struct Pool {
     pub(crate) free: u32,
     /// The free object with the lowest number, or how many there are.
     lowest: u32,
+    /// In manual memory: how old each object is, from 1.
+    ages: Vec<u32>,
+    /// Where a reference has the age.
+    age_at: u32,
+    /// Whether an object has grown older.
+    pub(crate) aged: bool,
 }
 
 impl Pool {
-    /// Finds out from the counts which objects are free.
+    fn new(capacity: u32, size: usize, memory: MemoryMode) -> Pool {
+        let count = capacity as usize;
+        let ages = match memory {
+            MemoryMode::Automatic => Vec::new(),
+            MemoryMode::Manual => vec![1; count],
+        };
+        let age_at = u32::BITS - capacity.saturating_sub(1).leading_zeros();
+        let (counts, memory) = (vec![0; count], vec![0; count * size]);
+        Pool { counts, memory, size, free: capacity, lowest: 0, ages, age_at, aged: false }
+    }
+
+    /// The object a reference leads to, if it is not free.
+    #[inline]
+    fn object(&self, reference: u32) -> Option<usize> {
+        let object = (reference & ((1 << self.age_at) - 1)) as usize;
+        let age = self.ages.get(object).copied().unwrap_or(1);
+        let taken = self.counts.get(object).is_some_and(|count| *count > 0);
+        (taken && reference >> self.age_at == age).then_some(object)
+    }
+
+    fn reference(&self, object: usize) -> u32 {
+        self.ages.get(object).copied().unwrap_or(1) << self.age_at | object as u32
+    }
+
+    /// After the last age comes the first again.
+    fn grow_older(&mut self, object: usize) {
+        if let Some(age) = self.ages.get_mut(object) {
+            let oldest = u32::MAX >> self.age_at;
+            *age = if *age == oldest { 1 } else { *age + 1 };
+            self.aged = true;
+        }
+    }
+
+    /// What a reference is once all objects are young: one to nothing if its object is gone.
+    pub(crate) fn rejuvenated(&self, reference: u32) -> u32 {
+        self.object(reference).map_or(0, |object| 1 << self.age_at | object as u32)
+    }
+
+    /// Makes all objects young; references hold what `rejuvenated` says.
+    pub(crate) fn rejuvenate(&mut self) {
+        self.ages.fill(1);
+        self.aged = false;
+    }
+
+    /// Finds out from the counts which objects are free; all are young.
     pub(crate) fn count_free(&mut self) {
+        self.rejuvenate();
         self.free = self.counts.iter().filter(|count| **count == 0).count() as u32;
         let lowest = self.counts.iter().position(|count| *count == 0);
         self.lowest = lowest.unwrap_or(self.counts.len()) as u32;
@@ -250,52 +308,53 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    pub(crate) fn new(types: &TypeTable, layouts: &Layouts) -> Pools {
-        let pool = |pool: &quaject_esp_syntax::types::Pool| {
-            let size = layouts.size(pool.content);
-            let capacity = pool.capacity as usize;
-            Pool { counts: vec![0; capacity], memory: vec![0; capacity * size], size, free: pool.capacity, lowest: 0 }
-        };
-        Pools { pools: types.pools().iter().map(pool).collect() }
+    pub(crate) fn new(program: &Program, layouts: &Layouts) -> Pools {
+        let types = program.types.pools().iter();
+        Pools { pools: types.map(|ty| Pool::new(ty.capacity, layouts.size(ty.content), program.memory)).collect() }
     }
 
     pub(crate) fn get(&self, pool: PoolId) -> &Pool {
         &self.pools[pool.0 as usize]
     }
 
-    /// A new object with count 1: the free one with the lowest number.
+    /// A reference to a new object with count 1: the free one with the lowest number.
     pub(crate) fn allocate(&mut self, pool: PoolId) -> Result<u32, Fault> {
         let pool = &mut self.pools[pool.0 as usize];
-        let object = pool.lowest;
-        match pool.counts.get_mut(object as usize) {
+        let object = pool.lowest as usize;
+        match pool.counts.get_mut(object) {
             None => Err(Fault::Pool),
             Some(count) => {
                 *count = 1;
                 pool.free -= 1;
-                let rest = &pool.counts[object as usize + 1..];
-                pool.lowest = object + 1 + rest.iter().position(|count| *count == 0).unwrap_or(rest.len()) as u32;
-                Ok(object)
+                let rest = &pool.counts[object + 1..];
+                let next = object + 1 + rest.iter().position(|count| *count == 0).unwrap_or(rest.len());
+                pool.lowest = next as u32;
+                Ok(pool.reference(object))
             }
         }
     }
 
-    pub(crate) fn count(&self, pool: PoolId, object: u32) -> u32 {
-        self.get(pool).counts.get(object as usize).copied().unwrap_or(0)
+    /// The object a reference leads to, if it is not free.
+    pub(crate) fn object(&self, pool: PoolId, reference: u32) -> Option<usize> {
+        self.get(pool).object(reference)
+    }
+
+    pub(crate) fn count(&self, pool: PoolId, reference: u32) -> u32 {
+        let pool = self.get(pool);
+        pool.object(reference).map_or(0, |object| pool.counts[object])
     }
 
     /// Where an object's content lies. Count 0: fault `memory`.
-    pub(crate) fn content(&self, pool: PoolId, object: u32) -> Result<usize, Fault> {
-        if self.count(pool, object) == 0 { Err(Fault::Memory) } else { Ok(object as usize * self.get(pool).size) }
+    pub(crate) fn content(&self, pool: PoolId, reference: u32) -> Result<usize, Fault> {
+        let pool = self.get(pool);
+        pool.object(reference).map(|object| object * pool.size).ok_or(Fault::Memory)
     }
 
-    pub(crate) fn retain(&mut self, pool: PoolId, object: u32) -> Result<(), Fault> {
-        match self.pools[pool.0 as usize].counts.get_mut(object as usize) {
-            Some(count) if *count > 0 => {
-                *count = count.checked_add(1).ok_or(Fault::Memory)?;
-                Ok(())
-            }
-            Some(_) | None => Err(Fault::Memory),
-        }
+    pub(crate) fn retain(&mut self, pool: PoolId, reference: u32) -> Result<(), Fault> {
+        let pool = &mut self.pools[pool.0 as usize];
+        let object = pool.object(reference).ok_or(Fault::Memory)?;
+        pool.counts[object] = pool.counts[object].checked_add(1).ok_or(Fault::Memory)?;
+        Ok(())
     }
 
     /// Removes one count; at 0 the object is free and its parts are released in turn.
@@ -304,24 +363,24 @@ impl Pools {
         types: &TypeTable,
         layouts: &Layouts,
         pool: PoolId,
-        object: u32,
+        reference: u32,
     ) -> Result<(), Fault> {
         let mut pending = Vec::new();
-        let mut next = Some((pool, object));
-        while let Some((id, object)) = next {
+        let mut next = Some((pool, reference));
+        while let Some((id, reference)) = next {
             let pool = &mut self.pools[id.0 as usize];
-            match pool.counts.get_mut(object as usize) {
-                Some(count) if *count > 0 => *count -= 1,
-                Some(_) | None => return Err(Fault::Memory),
-            }
-            if pool.counts[object as usize] == 0 {
-                let at = object as usize * pool.size;
+            let object = pool.object(reference).ok_or(Fault::Memory)?;
+            pool.counts[object] -= 1;
+            if pool.counts[object] == 0 {
+                let at = object * pool.size;
                 let content = types.pool(id).content;
-                layouts.references(types, content, &pool.memory, at, &mut |pool, object| pending.push((pool, object)));
+                let memory = &pool.memory;
+                layouts.references(types, content, memory, at, &mut |pool, at| pending.push((pool, word(memory, at))));
                 let size = pool.size;
                 pool.memory[at..at + size].fill(0);
                 pool.free += 1;
-                pool.lowest = pool.lowest.min(object);
+                pool.lowest = pool.lowest.min(object as u32);
+                pool.grow_older(object);
             }
             next = pending.pop();
         }
@@ -635,7 +694,7 @@ pub(crate) fn write_datum(
     Ok(())
 }
 
-/// A new object that holds the datum.
+/// A reference to a new object that holds the datum.
 pub(crate) fn box_datum(
     program: &Program,
     layouts: &Layouts,
@@ -645,10 +704,10 @@ pub(crate) fn box_datum(
 ) -> Result<u32, Fault> {
     match program.types.get(ty) {
         Type::Boxed(pool) => {
-            let object = pools.allocate(*pool)?;
-            let spot = Spot { space: Space::Pool(*pool), at: object as usize * pools.get(*pool).size };
+            let reference = pools.allocate(*pool)?;
+            let spot = Spot { space: Space::Pool(*pool), at: pools.content(*pool, reference)? };
             write_datum(program, layouts, pools, &mut [], program.types.pool(*pool).content, spot, datum)?;
-            Ok(object)
+            Ok(reference)
         }
         Type::Error
         | Type::Int(_)

@@ -154,6 +154,23 @@ fn unlinking_twice() {
 }
 
 #[test]
+fn using_what_another_allocation_has_taken_since() {
+    says_of(
+        "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
+         process p { out(d, \"x\"); }
+         process q { while { in(d, $a); unlink(a); var b: t = \"y\"; assert(a.len < 4); unlink(b); } }
+         model m { process q; abstract range d.0 0..2; }",
+        "q",
+        expect![[r#"
+            error memory
+               1  world -> q: d("")  (p.esp:3:30)
+               2  q  (p.esp:3:41)
+            fault `memory` in `q` at p.esp:3:75
+        "#]],
+    );
+}
+
+#[test]
 fn forgetting_to_unlink() {
     says(
         "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
