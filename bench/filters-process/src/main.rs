@@ -77,12 +77,14 @@ fn text_bytes(folder: &Path) -> Option<u64> {
 }
 
 fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
-    if command.status()?.success() { Ok(()) } else { Err(format!("{command:?} failed").into()) }
+    let status = command.status().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed").into()) }
 }
 
 /// Runs a contender once: nanoseconds per byte, and its result.
 fn run(mut command: Command, times: u32) -> Result<(f64, String), Box<dyn Error>> {
-    let output = command.arg(times.to_string()).output()?;
+    command.arg(times.to_string());
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if !output.status.success() {
         return Err(format!("{command:?}: {}", output.status).into());
     }
@@ -144,6 +146,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let go = place.join("go");
     let jit = std::env::current_exe()?.with_file_name("jit");
+    succeed(Command::new("cargo").args(["build", "--release", "--quiet", "--bin", "jit"]).current_dir(here))?;
     let peer = |path: PathBuf| {
         Box::new(move |program: u32| {
             let mut command = Command::new(&path);
