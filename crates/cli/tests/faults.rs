@@ -116,6 +116,82 @@ fn check(program: &str, cases: &[(String, &str)]) {
     }
 }
 
+const MESSAGES: &str = "type m = union { send: record { dest: int, size: u8 }, stop, to: array[2] of pid(P) };
+channel inC(m, bytes[<=4], u64) external out;
+channel outC(int) external in;
+process P[3] { yield; }
+process R { while { in(inC, _, $b, _); out(outC, b.len); } }
+";
+
+const MALFORMED: &[&str] = &[
+    r#"send |> {7, 4096} "a" 1"#,
+    r#"send |> {7, -1} "a" 1"#,
+    r#"send |> {7, 40}"#,
+    r#"send |> {7}"#,
+    r#"send |> {}"#,
+    r#"send |> {7, 8, 9}"#,
+    r#"send |> {7 40}"#,
+    r#"send |> {size: 1, size: 2}"#,
+    r#"send |> {size: 1, 2}"#,
+    r#"send |> {seize: 1, 2}"#,
+    r#"send |> {dest: 1, size 2}"#,
+    r#"send |> {007, 40}"#,
+    r#"send |> {0x, 40}"#,
+    r#"send |> {0b12, 40}"#,
+    r#"send |> {_1, 40}"#,
+    r#"send |> {1__0, 0xfff}"#,
+    r#"send |> {'', 4}"#,
+    r#"send |> {'ab', 4}"#,
+    r#"send |> {'é', 4}"#,
+    r#"send |> {'\q', 4}"#,
+    r#"send |> {'a', '"#,
+    r#"send |> {99999999999999999999, 4}"#,
+    r#"send |> {999999999999999999999999999999999999999999999999, 4}"#,
+    r#"send |> {-, 4}"#,
+    r#"send |> {été, 4}"#,
+    r#"sennd |> {7, 1}"#,
+    r#"stop |> {1} "" 1"#,
+    r#"stop"" 1"#,
+    r#"stop "abcdef" 1"#,
+    r#"stop "abc"#,
+    r#"stop "a\q" 1"#,
+    r#"stop "a\x4" 1"#,
+    r#"stop abc 1"#,
+    r#"stop "a" 18446744073709551616"#,
+    r#"stop "a" maybe"#,
+    r#"stop "a" a_word_that_is_longer_than_twenty_four_letters"#,
+    r#"stop "a" 1 extra"#,
+    r#"to |> [@P[0]] "" 1"#,
+    r#"to |> [@P[0], @P[3]] "" 1"#,
+    r#"to |> [@P[0], @P[-1]] "" 1"#,
+    r#"to |> [@P, @Q] "" 1"#,
+    r#"to |> [1, 2] "" 1"#,
+    r#"to |> [@P; 3] "" 1"#,
+    r#"to |> [@P, @P, @P] "" 1"#,
+    r#"to [@P, @P] "" 1"#,
+    "{",
+    "?",
+];
+
+#[test]
+fn malformed_messages_are_refused_in_the_same_words_everywhere() {
+    let folder = Folder::with(&[("a.esp", MESSAGES)]);
+    folder.qj("build --emit exe a.esp -o a.out").assert().success();
+    for line in MALFORMED {
+        let said = |output: std::io::Result<std::process::Output>| {
+            let output = output.expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{line}: {said}");
+            said[said.find("error: ").expect("an error is told")..].to_string()
+        };
+        let input = format!("{line}\n");
+        let interpreted = said(folder.qj("run a.esp").stdin(input.as_str()).output());
+        assert!(interpreted.contains("standard input:1:") && interpreted.contains(": expected "), "{interpreted}");
+        let executable = snapbox::cmd::Command::new(folder.path("a.out")).stdin(input.as_str());
+        assert_eq!(said(executable.output()), interpreted, "{line}");
+    }
+}
+
 #[test]
 fn faults_have_the_same_words_everywhere() {
     let cases: Vec<_> = SAID.iter().enumerate().map(|(index, said)| (format!("{}\n", index + 1), *said)).collect();

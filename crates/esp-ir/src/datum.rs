@@ -10,6 +10,7 @@
 use crate::ir::{IntType, Program, Type, TypeId};
 use std::fmt;
 use std::fmt::Write as _;
+use std::num::IntErrorKind;
 
 /// A value of any type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -260,7 +261,8 @@ impl Parser<'_> {
         let rest = self.rest();
         let signed = rest.strip_prefix('-').unwrap_or(rest);
         let sign = rest.len() - signed.len();
-        let word = signed.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(signed.len());
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
+        let word = signed.find(|c| !is_word(c)).unwrap_or(signed.len());
         match (word, rest.chars().next()) {
             (0, Some(c)) => c.len_utf8(),
             (0, None) => 0,
@@ -379,8 +381,10 @@ impl Parser<'_> {
         if body.starts_with('_') || !plain.bytes().all(|b| b.is_ascii_alphanumeric()) || plain.is_empty() {
             return Err(self.expected(&wanted));
         }
-        let Ok(magnitude) = i128::from_str_radix(&plain, radix) else {
-            return Err(self.expected(&wanted));
+        let magnitude = match i128::from_str_radix(&plain, radix) {
+            Ok(magnitude) => magnitude,
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => i128::MAX,
+            Err(_) => return Err(self.expected(&wanted)),
         };
         let value = if token.starts_with('-') { -magnitude } else { magnitude };
         self.at += token.len();

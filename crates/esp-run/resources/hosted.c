@@ -307,21 +307,48 @@ static void print_value(buffer *out, int32_t type, const unsigned char *at)
 
 typedef struct {
     const char *text, *at, *end;
-    const char *expected; /* set by the first error */
-    char expectation[160];
-    const char *wrong;
+    const char *wrong; /* where the error is, once there is one */
+    buffer expected, found; /* what is said of it; without a `found`, the word there */
 } parser;
+
+/* Appends what is formatted, at most 200 characters. */
+static void format_to(buffer *to, const char *format, va_list list)
+{
+    char text[200];
+    vsnprintf(text, sizeof text, format, list);
+    puts_to(to, text);
+}
 
 static bool expect(parser *p, const char *format, ...)
 {
     va_list list;
-    if (!p->expected) {
-        va_start(list, format);
-        vsnprintf(p->expectation, sizeof p->expectation, format, list);
-        va_end(list);
-        p->expected = p->expectation;
-        p->wrong = p->at;
-    }
+    p->wrong = p->at;
+    va_start(list, format);
+    format_to(&p->expected, format, list);
+    va_end(list);
+    return false;
+}
+
+/* One of the names that are expected, `first` if none was told before. */
+static bool expect_name(parser *p, bool first, const char *before, const char *name, const char *after)
+{
+    p->wrong = p->at;
+    puts_to(&p->expected, first ? "`" : " or `");
+    puts_to(&p->expected, before);
+    puts_to(&p->expected, name);
+    puts_to(&p->expected, after);
+    puts_to(&p->expected, "`");
+    return false;
+}
+
+/* Something else than a word was found, from `start` on. */
+static bool found_instead(parser *p, const char *start, const char *format, ...)
+{
+    va_list list;
+    p->wrong = start;
+    va_start(list, format);
+    format_to(&p->found, format, list);
+    va_end(list);
     return false;
 }
 
@@ -368,6 +395,22 @@ static bool same(const char *name, const char *text, size_t length)
     return strlen(name) == length && !memcmp(name, text, length);
 }
 
+/* Bytes of a character of valid UTF-8 that begins so. */
+static size_t byte_count(char first)
+{
+    unsigned char byte = (unsigned char)first;
+    return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+/* Bytes of the word, number or single character that stands here. */
+static size_t token(const parser *p)
+{
+    size_t left = (size_t)(p->end - p->at), sign = left && *p->at == '-', length = sign;
+    while (length < left && (is_word(p->at[length]) || (unsigned char)p->at[length] >= 0x80)) length++;
+    if (length > sign) return length;
+    return left ? byte_count(*p->at) : 0;
+}
+
 static int digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -376,11 +419,10 @@ static int digit(char c)
     return 99;
 }
 
-/* One byte of a literal, its escapes resolved. */
+/* One byte of a literal that has not ended, its escapes resolved. */
 static bool literal_byte(parser *p, char *byte)
 {
     int high, low;
-    if (p->at >= p->end) return expect(p, "the end of the literal");
     if (*p->at != '\\') {
         *byte = *p->at++;
         return true;
@@ -406,45 +448,53 @@ static bool literal_byte(parser *p, char *byte)
     return true;
 }
 
-static bool parse_integer(parser *p, const char *name, bool *negative, uint64_t *magnitude)
+typedef struct {
+    bool negative, huge; /* huge: beyond 64 bits */
+    uint64_t magnitude;
+} integer;
+
+static bool parse_integer(parser *p, const char *name, integer *value)
 {
-    const char *start = p->at;
+    const char *start = p->at, *end = p->at + token(p), *at = p->at, *body;
     int radix = 10;
-    bool any = false, leading_zero;
-    char byte;
-    *negative = false;
-    *magnitude = 0;
-    if (p->at < p->end && *p->at == '\'') {
+    bool digits = true;
+    char byte = 0;
+    memset(value, 0, sizeof *value);
+    if (at < p->end && *at == '\'') {
         p->at++;
-        if (!literal_byte(p, &byte)) return false;
-        *magnitude = (unsigned char)byte;
+        if (p->at >= p->end) return expect(p, "`'`");
+        if (*p->at != '\'' && !literal_byte(p, &byte)) return false;
+        if (p->at == start + 1 || byte_count(start[1]) != 1) {
+            p->at = start;
+            return expect(p, "one byte between `'`");
+        }
+        value->magnitude = (unsigned char)byte;
         return need(p, "'");
     }
-    if (p->at < p->end && *p->at == '-') {
-        *negative = true;
-        p->at++;
+    if (at < end && *at == '-') {
+        value->negative = true;
+        at++;
     }
-    leading_zero = p->end - p->at >= 2 && p->at[0] == '0' && p->at[1] >= '0' && p->at[1] <= '9';
-    if (p->end - p->at >= 2 && p->at[0] == '0') {
-        if (p->at[1] == 'x' || p->at[1] == 'X') radix = 16;
-        if (p->at[1] == 'b' || p->at[1] == 'B') radix = 2;
-        if (p->at[1] == 'o' || p->at[1] == 'O') radix = 8;
-        if (radix != 10) p->at += 2;
+    if (end - at >= 2 && at[0] == '0') {
+        if (at[1] == 'x' || at[1] == 'X') radix = 16;
+        if (at[1] == 'b' || at[1] == 'B') radix = 2;
+        if (at[1] == 'o' || at[1] == 'O') radix = 8;
+        if (radix != 10) at += 2;
     }
-    while (p->at < p->end && is_word(*p->at)) {
-        if (*p->at == '_' && any) {
-            p->at++;
-            continue;
+    for (body = at; at < end; at++) {
+        uint64_t digit_value = (uint64_t)digit(*at);
+        if (*at == '_' && at > body) continue;
+        if (digit_value >= (uint64_t)radix) {
+            digits = false;
+            break;
         }
-        if (digit(*p->at) >= radix) break;
-        if (*magnitude > (UINT64_MAX - (uint64_t)digit(*p->at)) / (uint64_t)radix) break;
-        *magnitude = *magnitude * (uint64_t)radix + (uint64_t)digit(*p->at++);
-        any = true;
+        value->huge |= value->magnitude > (UINT64_MAX - digit_value) / (uint64_t)radix;
+        value->magnitude = value->magnitude * (uint64_t)radix + digit_value;
     }
-    if (!any || leading_zero || (p->at < p->end && is_word(*p->at))) {
-        p->at = start;
-        return expect(p, "`%s`", name);
-    }
+    if (radix == 10 && digits && end - body > 1 && *body == '0' && !memchr(body, '_', (size_t)(end - body)))
+        return expect(p, "`%s` (a decimal number does not start with 0)", name);
+    if (body == end || !digits) return expect(p, "`%s`", name);
+    p->at = end;
     return true;
 }
 
@@ -453,41 +503,46 @@ static bool parse_value(parser *p, int32_t type, unsigned char *at);
 static bool parse_number(parser *p, const qj_type *t, unsigned char *at)
 {
     const char *start = p->at;
-    bool negative, fits;
-    uint64_t magnitude, top = t->width == 8 ? UINT64_MAX : ((uint64_t)1 << (t->width * 8)) - 1;
-    if (!parse_integer(p, t->name, &negative, &magnitude)) return false;
-    if (t->kind == QJ_SIGNED) fits = magnitude <= top / 2 + (negative ? 1 : 0);
-    else fits = negative ? magnitude == 0 : magnitude <= top;
-    if (!fits) {
+    integer value;
+    bool fits;
+    uint64_t top = t->width == 8 ? UINT64_MAX : ((uint64_t)1 << (t->width * 8)) - 1;
+    if (!parse_integer(p, t->name, &value)) return false;
+    if (t->kind == QJ_SIGNED) fits = value.magnitude <= top / 2 + (value.negative ? 1 : 0);
+    else fits = value.negative ? value.magnitude == 0 : value.magnitude <= top;
+    if (value.huge || !fits) {
         p->at = start;
         if (t->kind == QJ_SIGNED)
             return expect(p, "`%s`, %" PRId64 " to %" PRId64, t->name, (int64_t)(-(int64_t)(top / 2) - 1), (int64_t)(top / 2));
         return expect(p, "`%s`, 0 to %" PRIu64, t->name, top);
     }
-    store(at, t->width, negative ? 0 - magnitude : magnitude);
+    store(at, t->width, value.negative ? 0 - value.magnitude : value.magnitude);
     return true;
 }
 
 static bool parse_pid(parser *p, const qj_type *t, unsigned char *at)
 {
+    const char *start = p->at;
     uint32_t i;
     size_t length;
-    bool negative;
-    uint64_t replica = 0;
-    if (p->at >= p->end || *p->at != '@') return expect(p, "`%s`", t->name);
-    p->at++;
+    bool named = p->at < p->end && *p->at == '@';
+    integer replica = {false, false, 0};
+    if (named) p->at++;
     length = word(p);
-    for (i = 0; i < t->count && !same(t->parts[i].name, p->at, length); i++) {}
-    if (i == t->count) return expect(p, "`%s`", t->name);
+    for (i = 0; named && i < t->count && !same(t->parts[i].name, p->at, length); i++) {}
+    if (!named || i == t->count) {
+        for (i = 0; i < t->count; i++) expect_name(p, i == 0, named ? "" : "@", t->parts[i].name, "");
+        return false;
+    }
     p->at += length;
     if (p->at < p->end && *p->at == '[') {
         p->at++;
-        if (!parse_integer(p, "int", &negative, &replica)) return false;
-        if (negative || replica >= (uint64_t)t->parts[i].type)
-            return expect(p, "a replica number below %" PRId32, t->parts[i].type);
-        if (!need(p, "]")) return false;
+        if (!parse_integer(p, "int", &replica) || !need(p, "]")) return false;
     }
-    store(at, 4, t->parts[i].offset + replica);
+    if (replica.huge || (replica.negative && replica.magnitude) || replica.magnitude >= (uint64_t)t->parts[i].type) {
+        expect(p, "a replica number below %" PRId32, t->parts[i].type);
+        return found_instead(p, start, "number %s%" PRIu64, replica.negative ? "-" : "", replica.magnitude);
+    }
+    store(at, 4, t->parts[i].offset + replica.magnitude);
     return true;
 }
 
@@ -505,8 +560,8 @@ static bool parse_bytes(parser *p, const qj_type *t, unsigned char *at)
     }
     if (!need(p, "\"")) return false;
     if (length > t->count) {
-        p->at = start;
-        return expect(p, "at most %" PRIu32 " bytes", t->count);
+        expect(p, "at most %" PRIu32 " bytes", t->count);
+        return found_instead(p, start, "%zu bytes", length);
     }
     store(at, t->width, length);
     return true;
@@ -517,17 +572,21 @@ static bool parse_array(parser *p, const qj_type *t, unsigned char *at)
     const char *start = p->at;
     size_t size = qj_types[t->element].size;
     uint32_t count = 0, i;
-    bool negative;
-    uint64_t copies;
+    integer copies;
     if (!need(p, "[")) return false;
     while (!eat(p, "]")) {
         if (count == t->count) return blanks(p), expect(p, "`]` after %" PRIu32 " elements", count);
         if (!parse_value(p, t->element, at + count * size)) return false;
         count++;
         if (count == 1 && eat(p, ";")) {
+            const char *number;
             blanks(p);
-            if (!parse_integer(p, "int", &negative, &copies)) return false;
-            if (negative || copies != t->count) return expect(p, "`%" PRIu32 "` elements", t->count);
+            number = p->at;
+            if (!parse_integer(p, "int", &copies)) return false;
+            if (copies.huge || copies.negative || copies.magnitude != t->count) {
+                p->at = number;
+                return expect(p, "`%" PRIu32 "` elements", t->count);
+            }
             for (i = 1; i < t->count; i++) memcpy(at + i * size, at, size);
             return need(p, "]");
         }
@@ -537,8 +596,8 @@ static bool parse_array(parser *p, const qj_type *t, unsigned char *at)
         }
     }
     if (count < t->count) {
-        p->at = start;
-        return expect(p, "%" PRIu32 " elements", t->count);
+        expect(p, "%" PRIu32 " elements", t->count);
+        return found_instead(p, start, "%" PRIu32, count);
     }
     return true;
 }
@@ -564,12 +623,16 @@ static bool parse_record(parser *p, const qj_type *t, unsigned char *at)
         if (length && after < p->end && *after == ':') {
             for (i = 0; i < t->count && !(same(t->parts[i].name, p->at, length) && !seen[i]); i++) {}
             if (i == t->count) {
-                good = expect(p, "another field of `%s`", t->name);
+                bool first = true;
+                for (i = 0; i < t->count; i++) {
+                    if (seen[i]) continue;
+                    good = expect_name(p, first, "", t->parts[i].name, ":");
+                    first = false;
+                }
                 break;
             }
             p->at = after + 1;
-        }
-        if (seen[i]) {
+        } else if (seen[i]) {
             good = expect(p, "a field name, as before");
             break;
         }
@@ -583,8 +646,8 @@ static bool parse_record(parser *p, const qj_type *t, unsigned char *at)
     }
     free(seen);
     if (good && count < t->count) {
-        p->at = start;
-        return expect(p, "%" PRIu32 " fields", t->count);
+        expect(p, "%" PRIu32 " fields", t->count);
+        return found_instead(p, start, "%" PRIu32, count);
     }
     return good;
 }
@@ -594,7 +657,10 @@ static bool parse_union(parser *p, const qj_type *t, unsigned char *at)
     size_t length = word(p);
     uint32_t i;
     for (i = 0; i < t->count && !same(t->parts[i].name, p->at, length); i++) {}
-    if (i == t->count) return expect(p, "a case of `%s`", t->name);
+    if (i == t->count) {
+        for (i = 0; i < t->count; i++) expect_name(p, i == 0, "", t->parts[i].name, "");
+        return false;
+    }
     p->at += length;
     store(at, t->width, i);
     if (t->parts[i].type >= 0) return need(p, "|>") && parse_value(p, t->parts[i].type, at + t->parts[i].offset);
@@ -653,12 +719,46 @@ static filled fill(port *q)
     return NOTHING_NOW;
 }
 
+/* What is wrong with a line, where, and what it should be. */
+static void tell_wrong(port *q, parser *p, const char *name)
+{
+    uint32_t value;
+    size_t size, letters, shown;
+    if (trouble_status) return;
+    p->at = p->wrong;
+    size = token(p);
+    put(&p->expected, "", 1);
+    fail(FAULT, "%s:%" PRIu64 ":%zu: expected ", name, q->line, columns(p->text, p->wrong));
+    puts_to(&trouble, p->expected.data);
+    puts_to(&trouble, ", found ");
+    letters = columns(p->at, p->at + size) - 1;
+    if (used(&p->found)) {
+        put(&trouble, p->found.data, used(&p->found));
+    } else if (size == 0) {
+        puts_to(&trouble, "the end of the line");
+    } else {
+        for (shown = 0; letters > 24 && columns(p->at, p->at + shown) <= 20; shown += byte_count(p->at[shown])) {}
+        puts_to(&trouble, "`");
+        put(&trouble, p->at, letters > 24 ? shown : size);
+        puts_to(&trouble, letters > 24 ? "...`" : "`");
+    }
+    help("a line is one message of channel `%s`: ", q->channel->name);
+    for (value = 0; value < q->channel->count; value++) {
+        puts_to(&trouble, value ? " `" : "`");
+        puts_to(&trouble, qj_types[q->channel->values[value].type].name);
+        puts_to(&trouble, "`");
+    }
+    if (q->channel->count == 0) puts_to(&trouble, "nothing");
+    puts_to(&trouble, "; values are written as in ESP, separated by blanks");
+    free(p->expected.data);
+    free(p->found.data);
+}
+
 /* Parses a line; 1: a message, 0: nothing, -1: wrong. */
 static int parse_line(port *q, const char *line, size_t length, unsigned char *at)
 {
-    parser p = {.text = line, .at = line, .end = line + length, .expected = NULL, .wrong = NULL};
+    parser p = {.text = line, .at = line, .end = line + length};
     const char *name = q->path ? q->path : "standard input", *before;
-    const char *found;
     size_t size, i;
     uint32_t value;
     for (i = 0; i < length; i += size) {
@@ -675,24 +775,18 @@ static int parse_line(port *q, const char *line, size_t length, unsigned char *a
     for (value = 0; value < q->channel->count; value++) {
         before = p.at;
         blanks(&p);
-        if (value > 0 && p.at == before && p.at < p.end && !expect(&p, "a blank between values")) break;
+        if (value > 0 && p.at == before && p.at < p.end) {
+            expect(&p, "a blank between values");
+            break;
+        }
         if (!parse_value(&p, q->channel->values[value].type, at + q->channel->values[value].offset)) break;
     }
-    if (!p.expected) {
+    if (!p.wrong) {
         blanks(&p);
-        if (p.at < p.end) expect(&p, "the end of the line");
+        if (p.at == p.end) return 1;
+        expect(&p, "the end of the line");
     }
-    if (!p.expected) return 1;
-    found = p.wrong;
-    for (size = found < p.end && *found == '-' ? 1 : 0; found + size < p.end && is_word(found[size]); size++) {}
-    if (found < p.end && size == 0) size = 1;
-    if (size > 0)
-        fail(FAULT, "%s:%" PRIu64 ":%zu: expected %s, found `%.*s`", name, q->line, columns(line, found), p.expected,
-             (int)(size > 40 ? 40 : size), found);
-    else
-        fail(FAULT, "%s:%" PRIu64 ":%zu: expected %s, found the end of the line", name, q->line, columns(line, found),
-             p.expected);
-    help("a line is one message of channel `%s`; values are written as in ESP, separated by blanks", q->channel->name);
+    tell_wrong(q, &p, name);
     return -1;
 }
 
