@@ -218,3 +218,50 @@ fn a_deadlock_names_the_open_branches_of_a_long_alt() {
                 for `q` to write `a`\n  `q` waits";
     check(&program, &[(String::new(), said)]);
 }
+
+const IMPROPER: &str = r#"type m = union { send: array[2] of bytes[<=4], stop };
+extern fn data() -> bytes[<=4];
+extern fn tag() -> m;
+extern fn part() -> m;
+extern fn id() -> pid(P);
+extern fn argument(#bytes[<=4]);
+channel i(int) external out;
+process P {
+  var b: #bytes[<=4] = #"";
+  in(i, $n);
+  if (n == 1) b = thaw(data());
+  if (n == 2) { var a = tag(); assert(a == (stop |> {})); }
+  if (n == 3) { var a = part(); assert(a == (stop |> {})); }
+  if (n == 4) { var a = id(); assert(a == @); }
+  if (n == 5) argument(b);
+  b[b.len - 1] = 1;
+}
+"#;
+
+const IMPROPER_C: &str = "#include <stdint.h>
+struct bytes { uint8_t length[2]; uint8_t data[4]; };
+struct m { uint8_t tag, unused; struct bytes send[2]; };
+void data(struct bytes *to) { to->length[0] = 5; to->length[1] = 0; }
+void tag(struct m *to) { to->tag = 2; }
+void part(struct m *to) { to->tag = 0; to->send[0].length[0] = to->send[0].length[1] = 0; data(&to->send[1]); }
+uint32_t id(void) { return 1; }
+void argument(struct bytes *to) { data(to); }
+";
+
+#[test]
+fn what_c_gives_is_a_value_of_its_type_or_a_fault() {
+    let folder = Folder::with(&[("a.esp", IMPROPER), ("a.c", IMPROPER_C)]);
+    folder.qj("build --emit exe --extern a.c a.esp -o a.out").assert().success();
+    for (number, line) in (1..).zip(11..=15) {
+        let input = format!("{number}\n");
+        let place = format!("fault[range]: a length or number does not fit its place, in process `P`\n  --> a.esp:{line}");
+        for engine in ["interp", "c", "jit"] {
+            let run = folder.qj(&format!("run --engine {engine} --extern a.c a.esp")).stdin(input.as_str());
+            let said = words(&run.output().expect("qj runs"));
+            assert!(said.contains(&place), "{number}, {engine}: {said}");
+        }
+        let executable = snapbox::cmd::Command::new(folder.path("a.out")).stdin(input.as_str());
+        let said = words(&executable.output().expect("the executable runs"));
+        assert!(said.contains(&place), "{number}, executable: {said}");
+    }
+}

@@ -675,6 +675,7 @@ impl<'a> Context<'a> {
         }
         match (reply, declared.result) {
             (Reply::Unresolved, _) => return Err(Fault::Extern),
+            (Reply::Malformed, _) => return Err(Fault::Range),
             (Reply::Returned(None), None) => {}
             (Reply::Returned(Some(datum)), Some(ty)) => match (result, to) {
                 (Some(result), _) => frame.registers[result as usize] = self.register_of(ty, &datum)?,

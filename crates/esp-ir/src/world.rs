@@ -53,6 +53,8 @@ pub enum Readiness {
 pub enum Reply {
     /// It returned this; nothing for a procedure.
     Returned(Option<Datum>),
+    /// What it returned, or left in an argument, is no value of the type.
+    Malformed,
     /// There is no such function.
     Unresolved,
 }

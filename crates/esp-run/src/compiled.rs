@@ -405,7 +405,8 @@ impl Batch {
             message.clear();
             for (number, ty) in types.iter().enumerate() {
                 let start = index * self.size + self.offsets[number];
-                message.push(marshal::load(program, *ty, &self.bytes()[start..]));
+                let value = marshal::load(program, *ty, &self.bytes()[start..]);
+                message.push(value.expect("generated code sends values of the channel's types"));
             }
             ports.put(self.channel, &message);
         }

@@ -130,11 +130,17 @@ impl Externs {
         }
         for ((argument, (ty, mutability)), words) in arguments.iter_mut().zip(&data.parameters).zip(&mut memory) {
             match mutability {
-                Mutability::Mutable => *argument = marshal::load(program, *ty, bytes_mut(words)),
+                Mutability::Mutable => match marshal::load(program, *ty, bytes_mut(words)) {
+                    Some(left) => *argument = left,
+                    None => return Reply::Malformed,
+                },
                 Mutability::Immutable => {}
             }
         }
-        Reply::Returned(data.result.map(|ty| marshal::load(program, ty, bytes_mut(&mut result))))
+        match data.result.map(|ty| marshal::load(program, ty, bytes_mut(&mut result))) {
+            Some(None) => Reply::Malformed,
+            returned => Reply::Returned(returned.flatten()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! world's view). Knows where things lie; not what they are for.
 
 use quaject_esp_gen::layout::{self, View};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::datum::{Datum, conforms};
 use quaject_esp_ir::ir::{IntType, Program, Type, TypeId};
 
 /// Writes a value of a type at the beginning of `memory`, which is large enough for the type and zeroed where the
@@ -57,23 +57,29 @@ pub(crate) fn store(program: &Program, ty: TypeId, datum: &Datum, memory: &mut [
     }
 }
 
-/// Reads a value of a type from the beginning of `memory`. C code may have left anything there: lengths, tags and
-/// truth values outside their range are brought into it.
-pub(crate) fn load(program: &Program, ty: TypeId, memory: &[u8]) -> Datum {
+/// Reads a value of a type from the beginning of `memory`. C code may have left anything there: none, if a
+/// length, a tag or an id in it is outside its range.
+pub(crate) fn load(program: &Program, ty: TypeId, memory: &[u8]) -> Option<Datum> {
     let types = &program.types;
-    match types.get(ty) {
+    let datum = match types.get(ty) {
         Type::Int(int) => Datum::Int(load_integer(memory, *int)),
         Type::Bool => Datum::Bool(memory[0] != 0),
-        Type::Pid(_) => Datum::Pid(load_unsigned(memory, 4) as u32),
+        Type::Pid(_) => {
+            let pid = Datum::Pid(load_unsigned(memory, 4) as u32);
+            return conforms(program, ty, &pid).then_some(pid);
+        }
         Type::Bytes { bound } => {
             let data = layout::data_offset(*bound) as usize;
-            let length = load_unsigned(memory, layout::length_bytes(*bound)).min(u64::from(*bound)) as usize;
-            Datum::Bytes(memory[data..data + length].to_vec())
+            let length = load_unsigned(memory, layout::length_bytes(*bound));
+            if length > u64::from(*bound) {
+                return None;
+            }
+            Datum::Bytes(memory[data..data + length as usize].to_vec())
         }
         Type::Array { length, element } => {
             let size = layout::extent(types, *element, View::World).size as usize;
             let items = memory.chunks_exact(size).take(*length as usize);
-            Datum::Array(items.map(|memory| load(program, *element, memory)).collect())
+            Datum::Array(items.map(|memory| load(program, *element, memory)).collect::<Option<_>>()?)
         }
         Type::Record(id) => {
             let offsets = layout::field_offsets(types, ty, View::World);
@@ -81,22 +87,23 @@ pub(crate) fn load(program: &Program, ty: TypeId, memory: &[u8]) -> Datum {
             let fields = parts.iter().zip(offsets).map(|((_, part), offset)| {
                 load(program, part.expect("every field of a record has a type"), &memory[offset as usize..])
             });
-            Datum::Record(fields.collect())
+            Datum::Record(fields.collect::<Option<_>>()?)
         }
         Type::Union(id) => {
             let parts = &types.aggregate(*id).parts;
-            let tag = load_unsigned(memory, layout::tag_bytes(parts.len())).min(parts.len() as u64 - 1);
+            let tag = load_unsigned(memory, layout::tag_bytes(parts.len()));
             let offset = layout::payload_offset(types, ty, View::World);
-            let payload = match (parts[tag as usize].1, offset) {
-                (Some(part), Some(offset)) => Some(Box::new(load(program, part, &memory[offset as usize..]))),
+            let payload = match (parts.get(tag as usize)?.1, offset) {
+                (Some(part), Some(offset)) => Some(Box::new(load(program, part, &memory[offset as usize..])?)),
                 (None, _) | (Some(_), None) => None,
             };
             Datum::Union(tag as u32, payload)
         }
-        Type::Boxed(pool) => load(program, types.pool(*pool).content, memory),
+        Type::Boxed(pool) => load(program, types.pool(*pool).content, memory)?,
         // A program with errors is not run.
         Type::Error => Datum::Int(0),
-    }
+    };
+    Some(datum)
 }
 
 /// Writes the low bytes of an integer in this machine's order.
@@ -150,7 +157,7 @@ mod tests {
         let size = layout::extent(&program.types, ty, View::World).size as usize;
         let mut memory = vec![0; size];
         store(program, ty, datum, &mut memory);
-        assert_eq!(load(program, ty, &memory), *datum);
+        assert_eq!(load(program, ty, &memory).as_ref(), Some(datum));
     }
 
     #[test]

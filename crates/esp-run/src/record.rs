@@ -195,6 +195,7 @@ impl<W: World> World for Recorder<'_, W> {
         let name = &self.program.externs[function.0 as usize].name;
         match &reply {
             Reply::Unresolved => self.event(&format!("call {name} unresolved")),
+            Reply::Malformed => self.event(&format!("call {name} malformed")),
             Reply::Returned(result) => {
                 let mut values: Vec<Datum> = result.iter().cloned().collect();
                 let extern_ = &self.program.externs[function.0 as usize];
@@ -485,8 +486,10 @@ impl World for Replayer<'_> {
             return Reply::Unresolved;
         };
         let Some((_, reply)) = self.about(&event, &["call"], &extern_.name) else { return Reply::Unresolved };
-        if reply == "unresolved" {
-            return Reply::Unresolved;
+        match reply {
+            "unresolved" => return Reply::Unresolved,
+            "malformed" => return Reply::Malformed,
+            _ => {}
         }
         let values = match datum::parse_message(program, &reply_types(program, function), reply) {
             Ok(values) => values,

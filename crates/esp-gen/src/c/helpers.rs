@@ -3,7 +3,7 @@
 
 use super::names::member;
 use super::plan::Plan;
-use crate::layout::{View, has_boxes};
+use crate::layout::{self, View, has_boxes};
 use quaject_esp_ir::ir::{MemoryMode, PoolId, Type, TypeId};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,6 +25,8 @@ pub(crate) enum Helper {
     Fits,
     /// Adds up the objects needed, by pool.
     Needs,
+    /// Whether a value in the world's form is one of its type: C may have given it a length or a tag that is none.
+    Proper,
     /// Whether each object has a count: in manual memory it may have none left.
     Alive(Depth),
 }
@@ -98,7 +100,7 @@ impl Helpers {
                 text.push_str(&format!("    return {};\n", conditions.join(" && ")));
                 return text;
             }
-            Helper::Equal(_) | Helper::Alive(_) => {}
+            Helper::Equal(_) | Helper::Alive(_) | Helper::Proper => {}
             Helper::Retain | Helper::Release | Helper::ToWorld | Helper::FromWorld | Helper::Needs => {
                 if matches!(helper, Helper::Retain | Helper::Release | Helper::FromWorld) {
                     text.push_str("    (void)t;\n");
@@ -126,6 +128,12 @@ impl Helpers {
                 match helper {
                     Helper::Equal(_) => text.push_str("    if (a->tag != b->tag) return false;\n"),
                     Helper::ToWorld | Helper::FromWorld => text.push_str("    to->tag = v->tag;\n"),
+                    Helper::Proper => {
+                        let tags = types.aggregate(*id).parts.len();
+                        if has_spare(layout::tag_bytes(tags), tags as u64 - 1) {
+                            text.push_str(&format!("    if (v->tag >= {tags}u) return false;\n"));
+                        }
+                    }
                     Helper::Retain | Helper::Release | Helper::Needs | Helper::Fits | Helper::Alive(_) => {}
                 }
                 let subject = if let Helper::Equal(_) = helper { "a" } else { "v" };
@@ -144,7 +152,7 @@ impl Helpers {
                 text.push_str(&self.part(plan, helper, ty, "", "    "));
             }
         }
-        if let Helper::Equal(_) | Helper::Alive(_) = helper {
+        if let Helper::Equal(_) | Helper::Alive(_) | Helper::Proper = helper {
             text.push_str("    return true;\n");
         }
         text
@@ -201,7 +209,9 @@ impl Helpers {
                     text.push_str(&self.part(plan, helper, content, &format!("t->{name}.content[v]"), "    "));
                 }
             }
-            Helper::Equal(_) | Helper::Fits => unreachable!("boxed values are compared and measured by their parts"),
+            Helper::Equal(_) | Helper::Fits | Helper::Proper => {
+                unreachable!("boxed values are compared, measured and checked by their parts")
+            }
         }
     }
 
@@ -243,7 +253,36 @@ impl Helpers {
             Helper::Equal(view) => {
                 format!("{margin}if (!({})) return false;\n", self.equal(plan, ty, &at("a"), &at("b"), view))
             }
+            Helper::Proper => self.proper_part(plan, ty, &at("v"), margin),
             Helper::Fits => unreachable!("what fits is found from the needs of the parts"),
+        }
+    }
+
+    /// Returns `false` unless this part, in the world's form, is a value of its type.
+    fn proper_part(&self, plan: &Plan<'_>, ty: TypeId, part: &str, margin: &str) -> String {
+        if is_always_proper(plan, ty) {
+            return String::new();
+        }
+        format!("{margin}if (!({})) return false;\n", self.proper(plan, ty, part))
+    }
+
+    /// Whether this value in the world's form is one of its type; not asked of types whose values always are.
+    pub(crate) fn proper(&self, plan: &Plan<'_>, ty: TypeId, value: &str) -> String {
+        let types = &plan.program.types;
+        match types.get(ty) {
+            Type::Error | Type::Bool | Type::Int(_) => "true".to_string(),
+            Type::Pid(processes) => {
+                let instances = processes.iter().map(|process| {
+                    let process = &plan.processes[process.0 as usize];
+                    format!("{value} - {}u < {}u", process.base, process.replicas)
+                });
+                instances.collect::<Vec<_>>().join(" || ")
+            }
+            Type::Bytes { bound } => format!("{value}.length <= {bound}u"),
+            Type::Boxed(pool) => self.proper(plan, types.pool(*pool).content, value),
+            Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
+                format!("{}(&{value})", self.want(plan, Helper::Proper, ty))
+            }
         }
     }
 
@@ -269,6 +308,31 @@ impl Helpers {
     }
 }
 
+/// Whether every content of a value's memory is a value of its type.
+pub(crate) fn is_always_proper(plan: &Plan<'_>, ty: TypeId) -> bool {
+    let types = &plan.program.types;
+    let are = |parts: &[(smol_str::SmolStr, Option<TypeId>)]| {
+        parts.iter().all(|(_, part)| part.is_none_or(|part| is_always_proper(plan, part)))
+    };
+    match types.get(ty) {
+        Type::Error | Type::Bool | Type::Int(_) => true,
+        Type::Pid(_) => false,
+        Type::Bytes { bound } => !has_spare(layout::length_bytes(*bound), u64::from(*bound)),
+        Type::Boxed(pool) => is_always_proper(plan, types.pool(*pool).content),
+        Type::Array { element, .. } => is_always_proper(plan, *element),
+        Type::Record(id) => are(&types.aggregate(*id).parts),
+        Type::Union(id) => {
+            let parts = &types.aggregate(*id).parts;
+            !has_spare(layout::tag_bytes(parts.len()), parts.len() as u64 - 1) && are(parts)
+        }
+    }
+}
+
+/// Whether this many bytes hold numbers above `highest`.
+fn has_spare(bytes: u64, highest: u64) -> bool {
+    highest < u64::MAX >> (64 - 8 * bytes)
+}
+
 fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
     let stem = match plan.program.types.get(ty) {
         Type::Boxed(pool) => plan.pools[pool.0 as usize].clone(),
@@ -290,6 +354,7 @@ fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::FromWorld => format!("{stem}_from_world"),
         Helper::Fits => format!("{stem}_fits"),
         Helper::Needs => format!("{stem}_needs"),
+        Helper::Proper => format!("{stem}_proper"),
         Helper::Alive(Depth::Direct) => format!("{stem}_alive"),
         Helper::Alive(Depth::Whole) => format!("{stem}_whole"),
     }
@@ -310,6 +375,7 @@ fn signature(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::FromWorld => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
         Helper::Fits => format!("static bool {name}({state} *t, const {world} *v)"),
         Helper::Needs => format!("static void {name}(uint32_t *need, const {world} *v)"),
+        Helper::Proper => format!("static bool {name}(const {world} *v)"),
         Helper::Alive(_) => format!("static bool {name}({state} *t, {subject})"),
     }
 }

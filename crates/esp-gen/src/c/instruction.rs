@@ -2,7 +2,7 @@
 //! scheduling.
 
 use super::code::{Code, Lvalue, c_string, line};
-use super::helpers::Helper;
+use super::helpers::{Helper, is_always_proper};
 use crate::layout::{View, has_boxes};
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
@@ -418,7 +418,9 @@ impl Code<'_, '_> {
         self.open("{");
         let mut list = Vec::new();
         let mut copies = Vec::new();
-        for (index, (argument, (parameter, _))) in arguments.iter().zip(&data.parameters).enumerate() {
+        // C is trusted with what it does, but not with the range of what it gives.
+        let mut given = Vec::new();
+        for (index, (argument, (parameter, mutability))) in arguments.iter().zip(&data.parameters).enumerate() {
             let value = self.operand(argument, at);
             if self.types().is_scalar(*parameter) {
                 list.push(value.text);
@@ -441,6 +443,10 @@ impl Code<'_, '_> {
                 copies.push(format!("{name}(t, &a{index}_, &{lvalue});"));
                 list.push(format!("&a{index}_"));
             } else {
+                match mutability {
+                    Mutability::Mutable => given.push((content, lvalue.clone())),
+                    Mutability::Immutable => {}
+                }
                 list.push(format!("&{lvalue}"));
             }
         }
@@ -451,11 +457,21 @@ impl Code<'_, '_> {
         line!(self, "if (ESP_MISSING({})) {raise}", data.name);
         let call = |list: &[String]| format!("{}({})", data.name, list.join(", "));
         match data.result {
-            None => line!(self, "{};", call(&list)),
-            Some(ty) if self.types().is_scalar(ty) => match result {
-                Some(result) => line!(self, "{} = {};", self.value(result), call(&list)),
-                None => line!(self, "(void){};", call(&list)),
-            },
+            None => {
+                line!(self, "{};", call(&list));
+                self.check_given(&given, at);
+            }
+            Some(ty) if self.types().is_scalar(ty) => {
+                match result {
+                    Some(result) => {
+                        let target = self.value(result);
+                        line!(self, "{target} = {};", call(&list));
+                        given.push((ty, target));
+                    }
+                    None => line!(self, "(void){};", call(&list)),
+                }
+                self.check_given(&given, at);
+            }
             Some(ty) => {
                 let (content, boxed) = match self.types().get(ty) {
                     Type::Boxed(pool) => (self.types().pool(*pool).content, Some(*pool)),
@@ -471,6 +487,8 @@ impl Code<'_, '_> {
                 line!(self, "{} r_;", self.plan.world_type(content));
                 list.push("&r_".to_string());
                 line!(self, "{};", call(&list));
+                given.push((content, "r_".to_string()));
+                self.check_given(&given, at);
                 let to = match (boxed, to, result) {
                     (Some(pool), None, Some(result)) => {
                         let target = self.value(result);
@@ -487,6 +505,16 @@ impl Code<'_, '_> {
             }
         }
         self.close("}");
+    }
+
+    /// Raises `range` unless these values in the world's form are values of their types.
+    fn check_given(&mut self, given: &[(TypeId, String)], at: Location) {
+        for (ty, value) in given {
+            if !is_always_proper(self.plan, *ty) {
+                let proper = self.helpers.proper(self.plan, *ty, value);
+                self.check(&format!("!({proper})"), Fault::Range, at);
+            }
+        }
     }
 
     /// A statement that copies a value of the world's form into the program's, taking objects for its boxed parts.
