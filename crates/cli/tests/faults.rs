@@ -254,7 +254,8 @@ fn what_c_gives_is_a_value_of_its_type_or_a_fault() {
     folder.qj("build --emit exe --extern a.c a.esp -o a.out").assert().success();
     for (number, line) in (1..).zip(11..=15) {
         let input = format!("{number}\n");
-        let place = format!("fault[range]: a length or number does not fit its place, in process `P`\n  --> a.esp:{line}");
+        let place =
+            format!("fault[range]: a length or number does not fit its place, in process `P`\n  --> a.esp:{line}");
         for engine in ["interp", "c", "jit"] {
             let run = folder.qj(&format!("run --engine {engine} --extern a.c a.esp")).stdin(input.as_str());
             let said = words(&run.output().expect("qj runs"));

@@ -613,3 +613,6 @@ impl World for Ports<'_> {
         self.externs.call(self.program, function, arguments)
     }
 }
+
+#[cfg(test)]
+mod tests;

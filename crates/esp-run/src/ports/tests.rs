@@ -1,0 +1,59 @@
+//! Sleeping, where what would end the sleep comes between the last look and the sleep.
+
+use super::{Ports, Wake};
+use crate::clock::Time;
+use crate::externs::Externs;
+use crate::signals::Signals;
+use quaject_esp_ir::ir::{ChannelId, Program};
+use quaject_esp_ir::world::{Offer, World};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const READER: &str = r#"esp-ir 1
+memory auto
+file "a.esp"
+channel a(int) from_world @0:1:9
+process p @0:2:9 {
+  site0 in a @0:2:21
+block0:
+  jump block1 @0:2:13
+block1:
+  wait fair idle @0:2:21
+    in site0 a(_) -> block0 @0:2:21
+}
+"#;
+
+/// What sleeps are compared with: far longer than a sleep that ends at once, and the end of one that does not.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A program that reads bytes from a named pipe, and the pipe's other end.
+fn reader<'p>(program: &'p Program, folder: &Path) -> (Ports<'p>, File) {
+    let pipe = folder.join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .expect("a named pipe can be made");
+    // Both ends: opening the writing end alone waits for a reader.
+    let writer = OpenOptions::new().read(true).write(true).open(&pipe).expect("the pipe can be opened");
+    let binding = format!("a=bytes:{}", pipe.display()).parse().expect("the binding is right");
+    let ports = Ports::open(program, &[binding], &[], Externs::none(), Time::Real).expect("the pipe is there");
+    (ports, writer)
+}
+
+#[test]
+fn a_message_that_was_looked_for_too_early_ends_the_sleep() {
+    let program = quaject_esp_ir::read::read(READER).expect("the program is right");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (mut ports, mut writer) = reader(&program, folder.path());
+    let signals = Signals::listen().expect("signals can be listened to");
+    let a = ChannelId(0);
+    assert_eq!(ports.peek(a), Offer::Pending);
+    writer.write_all(b"x").expect("the pipe takes a byte");
+    // Somebody else looks and leaves it: the byte has left the pipe, which will not wake anybody any more.
+    assert!(matches!(ports.peek(a), Offer::Message(_)));
+    let started = Instant::now();
+    let deadline_ns = ports.now_ns() + i64::try_from(LONG.as_nanos()).expect("seconds are few");
+    assert_eq!(ports.sleep(Some(deadline_ns), &signals), Wake::Event);
+    assert!(started.elapsed() < LONG / 2, "it slept for {:?}", started.elapsed());
+    assert!(matches!(ports.peek(a), Offer::Message(_)));
+}
