@@ -6,9 +6,9 @@
 //! reader            pin: slot = epoch ── fence ── look ── ... ── unpin: slot = 0
 //! ```
 
+use super::sync::{Arc, AtomicU64, BARRIER, ENTER, LEAVE, Mutex, OBSERVE, Ordering, fence};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 /// What a reader says: the epoch it is pinned at, or zero. On cache lines of its own.
 #[derive(Debug, Default)]
@@ -20,17 +20,19 @@ impl Pin {
     #[inline]
     pub(crate) fn enter(&self, epochs: &Epochs) {
         // Pairs with the increment in `tag`: an epoch that is seen here was begun after things were unlinked.
-        let epoch = epochs.current.load(Ordering::Acquire);
-        self.0.store(epoch, Ordering::Relaxed);
+        let epoch = epochs.current.load(OBSERVE);
+        // Pairs with the acquire in `oldest`: who sees this pin knows that what was looked at under the one before has
+        // been looked at.
+        self.0.store(epoch, ENTER);
         // Pairs with the fence in `oldest`: either the writer sees this pin, or what is loaded after it is new.
-        fence(Ordering::SeqCst);
+        fence(BARRIER);
     }
 
     /// Nothing that was reached is looked at any more.
     #[inline]
     pub(crate) fn leave(&self) {
         // Pairs with the acquire in `oldest`: what was looked at has been looked at before.
-        self.0.store(0, Ordering::Release);
+        self.0.store(0, LEAVE);
     }
 }
 
@@ -64,9 +66,9 @@ impl Epochs {
     /// What has a tag below this one is not looked at any more.
     pub(crate) fn oldest(&self) -> u64 {
         // Pairs with the fence in `enter`.
-        fence(Ordering::SeqCst);
+        fence(BARRIER);
         let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        let epochs = pins.iter().map(|pin| pin.0.load(Ordering::Acquire));
+        let epochs = pins.iter().map(|pin| pin.0.load(OBSERVE));
         epochs.filter(|epoch| *epoch != 0).min().unwrap_or(u64::MAX)
     }
 }
@@ -103,28 +105,5 @@ impl<T> Limbo<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.0.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_pinned_reader_may_see_is_kept() {
-        let epochs = Epochs::new();
-        let (early, late) = (epochs.register(), epochs.register());
-        let mut limbo = Limbo::default();
-        early.enter(&epochs);
-        limbo.push(&epochs, "first");
-        late.enter(&epochs);
-        assert_eq!(limbo.pop(epochs.oldest()), None);
-        early.leave();
-        limbo.push(&epochs, "second");
-        assert_eq!(limbo.pop(epochs.oldest()), Some("first"), "the late reader began after it was unlinked");
-        assert_eq!(limbo.pop(epochs.oldest()), None);
-        late.leave();
-        assert_eq!(limbo.pop(epochs.oldest()), Some("second"));
-        assert!(limbo.is_empty());
     }
 }

@@ -25,6 +25,7 @@ mod perfect;
 pub mod rules;
 mod shape;
 mod stage;
+mod sync;
 mod table;
 mod writer;
 

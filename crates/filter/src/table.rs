@@ -12,7 +12,7 @@
 //! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key: a key is
 //! written before its head is, and replaced only when no reader is left that has seen the old head.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 
 /// How a slot is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ impl Table {
         match self.hash.bucket_bits {
             Some(bits) => {
                 // Pairs with the release in `displace`: slots are filled before the way to them is shown.
-                let displacement = self.displacements[top(g, bits)].load(Ordering::Acquire);
+                let displacement = self.displacements[top(g, bits)].load(OBSERVE);
                 top(g.wrapping_mul(displacement.into()), self.hash.slot_bits)
             }
             None => top(g, self.hash.slot_bits),
@@ -101,14 +101,14 @@ impl Table {
     /// Shows readers the way to other slots of a bucket.
     pub(crate) fn displace(&self, bucket: usize, displacement: u32) {
         // Pairs with the acquire in `slot`, and with the order of loads in generated code.
-        self.displacements[bucket].store(displacement, Ordering::Release);
+        self.displacements[bucket].store(displacement, PUBLISH);
     }
 
     /// The head of the slot of this key, if it is the key's: what generated code does.
     pub(crate) fn find(&self, key: &[u64]) -> Option<(usize, u64)> {
         let slot = self.slot(key);
         // Pairs with the release in `set_head`: the key is written before its head. Loaded before the key.
-        let head = self.slots[self.at(slot)].load(Ordering::Acquire);
+        let head = self.slots[self.at(slot)].load(OBSERVE);
         (head != 0 && self.has_key(slot, key)).then_some((slot, head))
     }
 
@@ -139,17 +139,17 @@ impl Table {
     /// Publishes who has the key of a slot.
     pub(crate) fn set_head(&self, slot: usize, head: u64) {
         // Pairs with the acquire in `find`, and with the order of loads in generated code.
-        self.slots[self.at(slot)].store(head, Ordering::Release);
+        self.slots[self.at(slot)].store(head, PUBLISH);
     }
 
     pub(crate) fn more(&self, slot: usize) -> u64 {
         // Pairs with the release in `set_more`: the list is written before its address.
-        self.more[slot].load(Ordering::Acquire)
+        self.more[slot].load(OBSERVE)
     }
 
     pub(crate) fn set_more(&self, slot: usize, list: u64) {
         // Pairs with the acquire in `more`.
-        self.more[slot].store(list, Ordering::Release);
+        self.more[slot].store(list, PUBLISH);
     }
 
     /// Bytes of memory.

@@ -1,0 +1,18 @@
+//! The library's files as they are.
+#![allow(unused, unreachable_pub, clippy::duplicate_mod, reason = "files of the library, compiled once per version")]
+
+#[path = "../../src/epoch.rs"]
+pub(crate) mod epoch;
+#[path = "../../src/table.rs"]
+pub(crate) mod table;
+
+pub(crate) mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::{Arc, Mutex};
+
+    pub(crate) const PUBLISH: Ordering = Ordering::Release;
+    pub(crate) const ENTER: Ordering = Ordering::Release;
+    pub(crate) const LEAVE: Ordering = Ordering::Release;
+    pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
+    pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
+}
