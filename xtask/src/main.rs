@@ -1,9 +1,10 @@
-//! Tasks of the workspace: `cargo xtask test | bench NAME | install --prefix DIR`. This file reads the arguments; each
+//! Tasks of the workspace: `cargo xtask test | bench NAME | corpus DIR | install --prefix DIR`. This file reads the arguments; each
 //! task has a file of its own. Knows no crate of the product, so that it builds in a second.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod codegen;
+mod corpus;
 mod install;
 mod run;
 mod test;
@@ -24,6 +25,7 @@ cargo xtask test                   install what the tests need, then run every t
 cargo xtask test --quick           likewise, with small sizes
 cargo xtask bench                  list the benchmarks
 cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the package registries
+cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR's captures and expressions
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more
@@ -37,6 +39,7 @@ enum Task {
     Tools,
     Test(Suite),
     Codegen,
+    Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
     Install { prefix: PathBuf },
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Task::Tools => tools::provide(),
         Task::Test(suite) => test::run(suite),
         Task::Codegen => codegen::run(),
+        Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
         Task::Install { prefix } => install::run(&prefix),
@@ -86,6 +90,11 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             Some(other) => Err(other.unexpected()),
         },
         "codegen" => no_more(&mut parser, Task::Codegen),
+        "corpus" => match parser.next()? {
+            Some(Value(folder)) => Ok(Task::Corpus { folder: folder.into(), arguments: parser.raw_args()?.collect() }),
+            Some(other) => Err(other.unexpected()),
+            None => Err("corpus needs DIR, a folder with captures and expressions".into()),
+        },
         "bench" => match parser.next()? {
             None => Ok(Task::ListBenches),
             Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),

@@ -682,6 +682,7 @@ pub(crate) struct Filter {
 #[derive(Subcommand, Debug)]
 pub(crate) enum FilterCommand {
     Fuzz(FilterFuzz),
+    Corpus(FilterCorpus),
 }
 
 /// Compare every engine with the others on random filters and packets
@@ -696,6 +697,29 @@ pub(crate) struct FilterFuzz {
     /// How long
     #[arg(long, value_name = "N", default_value = "10")]
     pub(crate) seconds: u64,
+}
+
+/// Compare every engine with bpf_filter on the captures and expressions of a folder
+///
+/// Every pcap and pcapng file below DIR is a capture. In files that end in .rules each
+/// line is a filter; in other text files what stands in quotes or fills a line, if
+/// libpcap takes it for a filter without asking the network for names. Each filter is
+/// compared on every packet of each link type it can be compiled for: by itself, and
+/// merged with hundreds of others.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    qj filter corpus tests/packets\n  \
+    qj filter corpus libpcap-1.10.5 --sets 20")]
+pub(crate) struct FilterCorpus {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    /// How many sets of filters are merged for each link type; the first has all of them
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub(crate) sets: usize,
+    /// Which sets
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub(crate) seed: u64,
 }
 
 /// Print the manual page

@@ -2,12 +2,16 @@
 //! generated code, the interpreter of tables, one at a time and in batches, before and after filters are removed. Packets
 //! end where memory does, so that a byte read beyond one is a fault.
 
+mod corpus;
 mod filters;
 mod guard;
+mod kernel;
 mod packets;
 mod random;
 
+pub use corpus::{Captured, Written, corpus};
 pub use guard::Guard;
+pub use kernel::Kernel;
 pub use random::Random;
 
 use crate::bpf::Program;
@@ -45,8 +49,8 @@ impl AddAssign for Counts {
 /// Two answers that differ, with what is needed to see it again.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
-    /// The round.
-    pub seed: u64,
+    /// The round, or the packet of a capture.
+    pub place: String,
     /// Who says what.
     pub what: String,
     /// The filters.
@@ -59,7 +63,7 @@ pub struct Disagreement {
 
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "round {}: {}", self.seed, self.what)?;
+        writeln!(f, "{}: {}", self.place, self.what)?;
         let bytes: Vec<String> = self.packet.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(f, "packet of {} bytes, {} on the wire: {}", bytes.len(), self.wire_length, bytes.join(" "))?;
         for (at, filter) in self.filters.iter().enumerate() {
@@ -69,8 +73,20 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// One more opinion on what a program says of a packet, such as `bpf_filter`'s.
-pub type Oracle<'o> = &'o dyn Fn(&Program, Packet<'_>) -> Option<u32>;
+/// One more opinion on what programs say of packets, such as `bpf_filter`'s.
+#[derive(Clone, Copy)]
+pub struct Oracle<'o> {
+    /// Whose opinion it is.
+    pub name: &'static str,
+    /// What it says of a program and a packet, if that is another verdict than the one given.
+    pub disagrees: &'o dyn Fn(&Program, Packet<'_>, u32) -> Option<u32>,
+}
+
+impl fmt::Debug for Oracle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Oracle").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// A filter, and the program it was made of.
 struct Subject {
@@ -83,7 +99,7 @@ struct Subject {
 ///
 /// # Errors
 /// The first [`Disagreement`].
-pub fn round(seed: u64, guard: &mut Guard, oracle: Option<Oracle<'_>>) -> Result<Counts, Box<Disagreement>> {
+pub fn round(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Result<Counts, Box<Disagreement>> {
     let mut random = Random::new(seed);
     let subjects = subjects(&mut random);
     let mut round = Round::new(seed, &mut random, subjects);
@@ -95,10 +111,44 @@ pub fn round(seed: u64, guard: &mut Guard, oracle: Option<Oracle<'_>>) -> Result
             for length in packets::lengths(&mut random, bytes.len()) {
                 let wire_length = length as u32 + if random.chance(1, 4) { random.below(2000) as u32 } else { 0 };
                 let packet = guard.packet(&bytes[..length], wire_length);
-                counts += round.compare(packet, if stage == 0 { oracle } else { None })?;
+                counts += round.compare(packet, if stage == 0 { oracles } else { &[] })?;
             }
         }
         round.change(&mut random);
+    }
+    Ok(counts)
+}
+
+/// One random program on many packets, as it runs and as oracles say: for those that are slow to change programs.
+///
+/// # Errors
+/// The first [`Disagreement`].
+pub fn one_program(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Result<Counts, Box<Disagreement>> {
+    let mut random = Random::new(seed);
+    let mut style = random.clone();
+    let mut counts = Counts { rounds: 1, ..Counts::default() };
+    let (_, Some(program)) = filters::filter(&mut style, &mut random) else { return Ok(counts) };
+    counts.filters = 1;
+    for _ in 0..20 {
+        let bytes = packets::packet(&mut random);
+        for length in packets::lengths(&mut random, bytes.len()) {
+            let packet = guard.packet(&bytes[..length], length as u32);
+            let verdict = program.run(packet);
+            counts.packets += 1;
+            counts.evaluations += 1;
+            counts.matches += u64::from(verdict != 0);
+            for oracle in oracles {
+                if let Some(other) = (oracle.disagrees)(&program, packet, verdict) {
+                    return Err(Box::new(Disagreement {
+                        place: format!("program {seed}"),
+                        what: format!("it says {verdict}, {} {other}", oracle.name),
+                        filters: vec![crate::bpf::Disassembly(&program).to_string()],
+                        packet: packet.data().to_vec(),
+                        wire_length: packet.wire_length(),
+                    }));
+                }
+            }
+        }
     }
     Ok(counts)
 }
@@ -168,7 +218,7 @@ impl Round {
         }
     }
 
-    fn compare(&self, packet: Packet<'_>, oracle: Option<Oracle<'_>>) -> Result<Counts, Box<Disagreement>> {
+    fn compare(&self, packet: Packet<'_>, oracles: &[Oracle<'_>]) -> Result<Counts, Box<Disagreement>> {
         let mut expected: [Vec<Match>; 2] = Default::default();
         let mut counts = Counts { packets: 1, ..Counts::default() };
         for (subject, live) in self.subjects.iter().zip(&self.live) {
@@ -180,10 +230,11 @@ impl Round {
                 if (verdict != 0) != matches {
                     return Err(self.disagreement(packet, format!("the program says {verdict}, its tests {matches}")));
                 }
-                if let Some(other) = oracle.and_then(|oracle| oracle(program, packet))
-                    && other != verdict
-                {
-                    return Err(self.disagreement(packet, format!("the program says {verdict}, the oracle {other}")));
+                for oracle in oracles {
+                    if let Some(other) = (oracle.disagrees)(program, packet, verdict) {
+                        let what = format!("the program says {verdict}, {} {other}", oracle.name);
+                        return Err(self.disagreement(packet, what));
+                    }
                 }
             }
             if let (true, Some((code, interpreter))) = (matches, live) {
@@ -222,7 +273,7 @@ impl Round {
             format!("{live:?}, priority {}\n{program}{}", subject.priority, subject.filter)
         });
         Box::new(Disagreement {
-            seed: self.seed,
+            place: format!("round {}", self.seed),
             what,
             filters: filters.collect(),
             packet: packet.data().to_vec(),

@@ -5,8 +5,8 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 const PAGE: usize = 4096;
-/// The longest packet.
-const ROOM: usize = 2 * PAGE;
+/// The longest packet: what libpcap captures of one.
+const ROOM: usize = 64 * PAGE;
 
 /// Pages with one after them that cannot be read.
 #[derive(Debug)]
@@ -15,6 +15,9 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// The bytes of the longest packet there is room for.
+    pub const ROOM: usize = ROOM;
+
     /// Maps the pages.
     ///
     /// # Errors

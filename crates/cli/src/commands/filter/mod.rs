@@ -1,14 +1,17 @@
 //! `qj filter`: rules from a file, packets from a capture, and what is asked of the two.
 
 mod capture;
+mod corpus;
 mod measure;
+mod words;
 
 use crate::arguments::{Filter as Arguments, FilterCommand, FilterFuzz};
 use crate::terminal::{Status, Stop, Terminal, print, print_verdict, say};
 use capture::{Recorded, Writer, data_link, each};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::files::read_text;
-use quaject_filter::fuzz::{Counts, Guard, round};
+use quaject_filter::bpf::Program;
+use quaject_filter::fuzz::{Counts, Guard, Oracle, round};
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
@@ -18,12 +21,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status, Stop> {
-    if let Some(FilterCommand::Fuzz(arguments)) = arguments.command {
-        return fuzz(&arguments);
+    match arguments.command {
+        Some(FilterCommand::Fuzz(arguments)) => return fuzz(&arguments),
+        Some(FilterCommand::Corpus(arguments)) => return corpus::corpus(terminal, &arguments),
+        None => {}
     }
     let file = arguments.rules.as_deref().expect("clap asks for the rules where there is no subcommand");
     let text = read_text(file).map_err(Stop::at)?;
-    let pcap = Pcap::load().map_err(|absent| Stop::at(Trouble::new(absent.to_string()).help(absent.help())))?;
+    let pcap = load()?;
     let (rules, mistakes) = read(&text);
     let mut wanted = Wanted { terminal, file, text: &text, pcap: &pcap, rules: &rules, sets: BTreeMap::new() };
     wanted.say(&mistakes)?;
@@ -284,12 +289,23 @@ fn check(wanted: &mut Wanted<'_>, capture: &Path) -> Result<Status, Stop> {
     Ok(if differences == 0 { Status::Done } else { Status::Fault })
 }
 
+/// Memory whose end is the end of what may be read.
+fn guard() -> Result<Guard, Stop> {
+    Guard::new().map_err(|error| Stop::at(Trouble::new(format!("the system gives no memory: {error}"))))
+}
+
+/// The system's libpcap.
+fn load() -> Result<Pcap, Stop> {
+    Pcap::load().map_err(|absent| Stop::at(Trouble::new(absent.to_string()).help(absent.help())))
+}
+
 fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
     let pcap = Pcap::load().map_err(|absent| say(&format!("warning: {absent}\nhelp: {}\n", absent.help()))).ok();
-    let oracle =
-        |program: &quaject_filter::bpf::Program, packet: Packet<'_>| Some(pcap.as_ref()?.prepare(program)?.run(packet));
-    let mut guard =
-        Guard::new().map_err(|error| Stop::at(Trouble::new(format!("the system gives no memory: {error}"))))?;
+    let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
+        Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)
+    };
+    let oracles = [Oracle { name: "bpf_filter", disagrees: &disagrees }];
+    let mut guard = guard()?;
     let begun = Instant::now();
     let last = arguments.rounds.map(|rounds| arguments.seed.saturating_add(rounds));
     let mut counts = Counts::default();
@@ -301,7 +317,7 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
         if over {
             break;
         }
-        match round(seed, &mut guard, Some(&oracle)) {
+        match round(seed, &mut guard, &oracles) {
             Ok(more) => counts += more,
             Err(disagreement) => {
                 print_verdict(disagreement.to_string().as_bytes())?;

@@ -1,0 +1,164 @@
+//! `qj filter corpus`: captures and expressions of a folder, every filter on every packet it can be compiled for, every
+//! engine against the others and against `bpf_filter`.
+
+use super::capture::{data_link, each};
+use super::words::candidates;
+use super::{guard, load};
+use crate::arguments::FilterCorpus;
+use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use quaject_esp_run::Trouble;
+use quaject_filter::Packet;
+use quaject_filter::bpf::Program;
+use quaject_filter::fuzz::{self, Captured, Counts, Kernel, Oracle, Random, Written};
+use quaject_filter::pcap::Pcap;
+use quaject_filter::rules::read;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How pcap and pcapng files begin, in either order of bytes.
+const MAGIC: [[u8; 4]; 5] = [
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0x0a, 0x0d, 0x0d, 0x0a],
+];
+/// About so many packets are sent through the kernel for each filter: that takes twenty times as long as the others.
+const MOST_FOR_THE_KERNEL: usize = 500;
+/// Text files that are longer are not looked at.
+const LONGEST_TEXT: u64 = 1 << 24;
+
+/// What a folder holds.
+#[derive(Default)]
+struct Found {
+    captures: usize,
+    /// Captures that ended with a trouble; what came before it counts.
+    broken: usize,
+    /// By link type, as libpcap numbers them.
+    packets: BTreeMap<i32, Vec<Captured>>,
+    expressions: BTreeSet<String>,
+}
+
+pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, Stop> {
+    let pcap = load()?;
+    let mut guard = guard()?;
+    let mut found = Found::default();
+    for file in files(&arguments.folder)? {
+        found.take(&file)?;
+    }
+    if found.packets.is_empty() || found.expressions.is_empty() {
+        let missing = if found.packets.is_empty() { "packet" } else { "expression" };
+        let trouble = Trouble::new(format!("no file in `{}` has a {missing}", arguments.folder.display()));
+        return Err(Stop::at(trouble.help("captures are pcap or pcapng files; `qj help filter corpus` says more")));
+    }
+    let Found { captures, broken, packets, expressions } = found;
+    say(&format!("{captures} captures ({broken} end early), {} expressions; {}\n", expressions.len(), pcap.version()));
+    let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
+        Some(pcap.prepare(program)?.run(packet)).filter(|other| *other != verdict)
+    };
+    let kernel = Kernel::new().map_err(|error| say(&format!("warning: the kernel is not asked: {error}\n"))).ok();
+    let (turn, every) = (Cell::new(0_usize), Cell::new(1_usize));
+    let asks = |program: &Program, packet: Packet<'_>, verdict: u32| {
+        turn.set(turn.get().wrapping_add(1));
+        let asks = turn.get().is_multiple_of(every.get());
+        kernel.as_ref().filter(|_| asks)?.disagrees(program, packet, verdict)
+    };
+    let oracles =
+        [Oracle { name: "bpf_filter", disagrees: &disagrees }, Oracle { name: "the kernel", disagrees: &asks }];
+    let mut random = Random::new(arguments.seed);
+    let mut total = Counts::default();
+    for (link_type, packets) in &packets {
+        let filters = compile(&pcap, &expressions, *link_type);
+        every.set(packets.len().div_ceil(MOST_FOR_THE_KERNEL));
+        match fuzz::corpus(&filters, packets, arguments.sets, &mut guard, &mut random, &oracles) {
+            Ok(counts) => {
+                let Counts { filters, packets, evaluations, .. } = counts;
+                say(&format!(
+                    "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations\n"
+                ));
+                total += counts;
+            }
+            Err(disagreement) => {
+                terminal.trouble(&Trouble::new(format!("engines disagree on packets of link type {link_type}")));
+                print_verdict(disagreement.to_string().as_bytes())?;
+                return Ok(Status::Fault);
+            }
+        }
+    }
+    say(&format!("the kernel's verdict on {} of them\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
+    let Counts { rounds, filters, packets, evaluations, matches } = total;
+    let text = format!(
+        "{packets} packets, {filters} filters, {evaluations} evaluations, {matches} matches, {rounds} merged sets, \
+         0 differences\n"
+    );
+    print_verdict(text.as_bytes())?;
+    Ok(Status::Done)
+}
+
+/// The files of a folder and of those in it, in order. Links to folders are not followed: they may lead around.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
+    let trouble = |error: std::io::Error| Stop::at(Trouble::file("read", folder.display(), &error));
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(trouble)? {
+        let entry = entry.map_err(trouble)?;
+        entries.push((entry.path(), entry.file_type().map_err(trouble)?));
+    }
+    entries.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut all = Vec::new();
+    for (path, kind) in entries {
+        if kind.is_dir() {
+            all.extend(files(&path)?);
+        } else if kind.is_file() || kind.is_symlink() && path.is_file() {
+            all.push(path);
+        }
+    }
+    Ok(all)
+}
+
+/// The filters that libpcap makes of expressions, each program once.
+fn compile(pcap: &Pcap, expressions: &BTreeSet<String>, link_type: i32) -> Vec<Written> {
+    let mut seen = BTreeSet::new();
+    let programs = expressions.iter().filter_map(|text| Some((text, pcap.compile(text, link_type).ok()?)));
+    let new = programs.filter(|(_, program)| {
+        let words = program.instructions().into_iter().map(|own| (own.code, own.jt, own.jf, own.k));
+        seen.insert(words.collect::<Vec<_>>())
+    });
+    new.map(|(text, program)| Written { name: text.clone(), program }).collect()
+}
+
+impl Found {
+    /// Takes what a file has.
+    fn take(&mut self, path: &Path) -> Result<(), Stop> {
+        let trouble = |error: std::io::Error| Stop::at(Trouble::file("read", path.display(), &error));
+        let mut file = fs::File::open(path).map_err(trouble)?;
+        let mut first = Vec::new();
+        file.by_ref().take(4).read_to_end(&mut first).map_err(trouble)?;
+        if MAGIC.iter().any(|magic| first == magic) {
+            self.capture(path);
+            return Ok(());
+        }
+        let mut text = first;
+        file.take(LONGEST_TEXT).read_to_end(&mut text).map_err(trouble)?;
+        let Ok(text) = String::from_utf8(text) else { return Ok(()) };
+        if path.extension().is_some_and(|ending| ending == "rules") {
+            self.expressions.extend(read(&text).0.into_iter().map(|rule| rule.expression));
+        } else {
+            self.expressions.extend(candidates(&text));
+        }
+        Ok(())
+    }
+
+    fn capture(&mut self, path: &Path) {
+        self.captures += 1;
+        let outcome = each(path, |packet| {
+            let place = format!("{}, packet {}", path.display(), packet.number);
+            let captured = Captured { place, data: packet.data.to_vec(), wire_length: packet.wire_length };
+            self.packets.entry(data_link(packet.link_type)).or_default().push(captured);
+            Ok(())
+        });
+        self.broken += usize::from(outcome.is_err());
+    }
+}
