@@ -4,6 +4,7 @@
 mod changes;
 mod limit;
 mod peers;
+mod rules;
 
 use limit::{Limit, Tuple};
 use quaject_bench_harness::median;
@@ -13,10 +14,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 /// Distinct packets of a pass.
-const PACKETS: usize = 4096;
+pub const PACKETS: usize = 4096;
 /// Bytes of a packet, and from one to the next.
-const LENGTH: usize = 60;
-const STRIDE: usize = 64;
+pub const LENGTH: usize = 60;
+pub const STRIDE: usize = 64;
 /// Passes in turn.
 const ROUNDS: usize = 11;
 
@@ -43,6 +44,13 @@ fn main() {
         for workload in [Workload::Port, Workload::Tuple] {
             for filters in [1, 10, 1000, 10_000] {
                 packets(&pcap, workload, filters);
+            }
+        }
+    }
+    if only.is_none_or(|only| only == "ranges") {
+        for seed in [rules::Seed::Access, rules::Seed::Firewall] {
+            for count in [1000, 10_000] {
+                rules::ranges(seed, count);
             }
         }
     }
@@ -134,9 +142,9 @@ fn traffic(tuples: &[Tuple]) -> (Vec<u8>, Vec<u32>) {
 }
 
 /// One pass over all packets: answers from one on, zero for none.
-type Pass<'p> = Box<dyn FnMut(&mut [u32]) + 'p>;
+pub type Pass<'p> = Box<dyn FnMut(&mut [u32]) + 'p>;
 
-fn number(found: Match) -> u32 {
+pub fn number(found: Match) -> u32 {
     found.id().map_or(0, |id| id.number() + 1)
 }
 
@@ -250,7 +258,7 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
 }
 
 /// Runs contenders in turn and prints what they took.
-fn report(mut contenders: Vec<(String, Pass<'_>)>, expected: &[u32]) {
+pub fn report(mut contenders: Vec<(String, Pass<'_>)>, expected: &[u32]) {
     let mut found = vec![0; expected.len()];
     let mut passes: Vec<usize> = Vec::new();
     for (name, pass) in &mut contenders {

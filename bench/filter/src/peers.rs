@@ -38,6 +38,26 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// A rule of prefixes and ranges.
+    pub fn of(rule: &crate::rules::Rule) -> Rule {
+        let [(source, source_bits), (destination, destination_bits)] = rule.addresses;
+        let [(source_low, source_high), (destination_low, destination_high)] = rule.ports;
+        Rule {
+            source,
+            destination,
+            source_bits,
+            destination_bits,
+            source_low,
+            source_high,
+            destination_low,
+            destination_high,
+            protocol: rule.protocol.unwrap_or(0).into(),
+            any_protocol: rule.protocol.is_none().into(),
+        }
+    }
+}
+
 /// `struct bpf_program`.
 #[repr(C)]
 struct RawProgram {

@@ -262,6 +262,12 @@ impl Reader {
     #[inline]
     pub fn pin(&mut self) -> View<'_> {
         self.pin.enter(&self.shared.epochs);
+        self.view()
+    }
+
+    /// What a reader that is pinned already sees; it is no longer pinned when this is dropped.
+    #[inline]
+    pub(crate) fn view(&mut self) -> View<'_> {
         View { shared: &self.shared, pin: &self.pin, scratch: &mut self.scratch }
     }
 

@@ -1,7 +1,8 @@
 //! A classifier in words: what each stage compares, hashes and walks, and the code of each chunk.
 
 use crate::layout::{Layout, Window};
-use crate::shape::Place;
+use crate::ranges::{Index, Ranges};
+use crate::shape::{Number, Place};
 use crate::stage::{Chunk, Stage};
 use std::fmt::Write as _;
 
@@ -29,6 +30,10 @@ pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> Str
                             writeln!(text, "    hash     displaced by one of {buckets} multipliers: {slots} slots")
                         }
                     };
+                }
+                Stage::Ranges(own) => {
+                    let _ = writeln!(text, "  stage {at}: {filters} filter{plural} of ranges and prefixes");
+                    ranges(&mut text, own);
                 }
                 Stage::Program(cell) => {
                     let _ = writeln!(text, "  stage {at}: a program that is run as it is");
@@ -70,6 +75,37 @@ fn layout(text: &mut String, layout: &Layout) {
     for own in &layout.key {
         let _ = writeln!(text, "    key      {}", window(*own));
     }
+}
+
+fn ranges(text: &mut String, own: &Ranges) {
+    let what = |number: Option<Number>| match number {
+        Some(number) => format!("[b{} + {}:{}]", number.base, number.offset, number.width),
+        None => "length".to_owned(),
+    };
+    for (at, place) in own.places.iter().enumerate().filter(|(_, place)| !place.moves.is_empty()) {
+        let _ = writeln!(text, "    base     {}", base(at, place));
+    }
+    for fixed in &own.fixed {
+        let (low, high) = (fixed.low, fixed.high);
+        let _ = writeln!(text, "    check    {} & {:#x} in {low:#x}..={high:#x}", what(fixed.number), fixed.mask);
+    }
+    for (at, axis) in own.axes.iter().enumerate() {
+        let rows = axis.rows.len() / (own.words + 1);
+        let _ = writeln!(text, "    axis     {at}: {rows} rows of {} words", own.words);
+        for dimension in &axis.dimensions {
+            let Index { root, steps, .. } = &dimension.index;
+            let _ = writeln!(
+                text,
+                "    index    {} & {:#x}: {} intervals, found from {} cells in {steps} comparisons",
+                what(dimension.number),
+                dimension.mask,
+                dimension.index.intervals(),
+                root.len()
+            );
+        }
+    }
+    let blocks = own.words / own.block_words;
+    let _ = writeln!(text, "    and      {blocks} blocks of {} words, those with bits in all axes", own.block_words);
 }
 
 fn base(at: usize, place: &Place) -> String {

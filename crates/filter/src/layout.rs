@@ -3,7 +3,7 @@
 //! none that the shape does not need to be there anyway.
 
 use crate::packet::Packet;
-use crate::shape::{Byte, Move, Number, Place, Shape, Span, Values};
+use crate::shape::{Byte, Number, Place, Shape, Span, Values};
 
 /// A load of 1, 2, 4 or 8 bytes, as the machine orders them, and the bits of it that count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -113,7 +113,7 @@ impl Layout {
         for place in &self.shape.places {
             let mut at = 0_u64;
             for part in &place.moves {
-                at = at.saturating_add(moved(part, number(packet, bases, part.number)?));
+                at = at.saturating_add(part.moved(number(packet, bases, part.number)?));
             }
             if at.saturating_add(place.need) > u64::from(packet.length) {
                 return None;
@@ -157,11 +157,6 @@ impl Layout {
 fn accepts(check: &crate::shape::Check, span: Span, number: u32) -> bool {
     let inside = (span.low..=span.high).contains(&(number & check.mask));
     inside == (check.sense == crate::ir::Sense::Inside)
-}
-
-fn moved(part: &Move, number: u32) -> u64 {
-    let (number, by) = (u64::from(number & part.mask), u32::from(part.shift.unsigned_abs()));
-    if part.shift < 0 { number >> by } else { number << by }
 }
 
 fn number(packet: Packet<'_>, bases: &[u64], number: Number) -> Option<u32> {

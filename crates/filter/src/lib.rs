@@ -21,6 +21,7 @@ mod packet;
 #[cfg(feature = "pcap")]
 pub mod pcap;
 mod perfect;
+mod ranges;
 #[cfg(feature = "pcap")]
 pub mod rules;
 mod shape;

@@ -7,7 +7,7 @@
 //! values       08 00 06 00 50
 //! ```
 
-use crate::ir::{Base, Conjunction, Field, Sense, Subject};
+use crate::ir::{Base, Conjunction, Field, Sense, Subject, Term};
 
 /// A byte of the packet of which some bits must have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -43,6 +43,14 @@ pub(crate) struct Move {
     pub(crate) number: Number,
     pub(crate) mask: u32,
     pub(crate) shift: i8,
+}
+
+impl Move {
+    /// What a number moves a base by.
+    pub(crate) fn moved(&self, number: u32) -> u64 {
+        let (number, by) = (u64::from(number & self.mask), u32::from(self.shift.unsigned_abs()));
+        if self.shift < 0 { number >> by } else { number << by }
+    }
 }
 
 /// A base, and how many bytes must be there.
@@ -86,13 +94,10 @@ pub(crate) struct Values {
 impl Shape {
     /// Takes a conjunction apart.
     pub(crate) fn of(conjunction: &Conjunction) -> (Shape, Values) {
-        let mut bases: Vec<Base> = vec![Base::START];
-        let mut needs: Vec<u64> = vec![0];
-        for test in conjunction.tests() {
-            if let Subject::Field(field) = &test.subject {
-                note(&mut bases, &mut needs, field);
-            }
-        }
+        let (bases, places) = places_of(conjunction.tests().iter().filter_map(|test| match &test.subject {
+            Subject::Field(field) => Some(field),
+            Subject::Length => None,
+        }));
         let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
         let number = |field: &Field| Number { base: index(&field.base), offset: field.offset, width: field.width };
         let mut impossible = false;
@@ -133,15 +138,6 @@ impl Shape {
             first.1 |= again.1;
             true
         });
-        let places = bases.iter().zip(&needs).map(|(base, need)| {
-            let term = |term: &crate::ir::Term| Move {
-                number: number(&term.field),
-                mask: term.mask & term.field.full(),
-                shift: term.shift,
-            };
-            Place { moves: base.terms().iter().map(term).collect(), need: *need }
-        });
-        let places = places.collect();
         let values = Values {
             bytes: bytes.iter().map(|(_, value, _)| *value).collect(),
             spans,
@@ -155,6 +151,25 @@ impl Shape {
     pub(crate) fn asks_length(&self) -> bool {
         self.checks.iter().any(|check| check.number.is_none())
     }
+}
+
+/// The bases of some fields, the start of the packet first and each after what it is made of; and where they are.
+pub(crate) fn places_of<'f>(fields: impl Iterator<Item = &'f Field>) -> (Vec<Base>, Vec<Place>) {
+    let (mut bases, mut needs) = (vec![Base::START], vec![0]);
+    for field in fields {
+        note(&mut bases, &mut needs, field);
+    }
+    let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
+    let places = bases.iter().zip(&needs).map(|(base, need)| {
+        let part = |term: &Term| Move {
+            number: Number { base: index(&term.field.base), offset: term.field.offset, width: term.field.width },
+            mask: term.mask & term.field.full(),
+            shift: term.shift,
+        };
+        Place { moves: base.terms().iter().map(part).collect(), need: *need }
+    });
+    let places = places.collect();
+    (bases, places)
 }
 
 /// Takes note of what reading a field needs: first what its base is made of.

@@ -4,6 +4,7 @@
 use crate::bpf::{Operation, Program};
 use crate::group::{Data, members_at};
 use crate::packet::Packet;
+use crate::ranges::Ranges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +26,8 @@ pub(crate) enum Stage {
     Group(Arc<Data>),
     /// One filter.
     Program(Arc<Cell>),
+    /// Filters that differ in ranges and prefixes.
+    Ranges(Arc<Ranges>),
 }
 
 /// Memory for the interpreter.
@@ -43,10 +46,11 @@ impl Stage {
                 let operations = cell.program.operations();
                 operations.iter().any(|one| matches!(one, Operation::LoadLength | Operation::IndexLength))
             }
+            Stage::Ranges(ranges) => ranges.asks_length(),
         }
     }
 
-    /// The ranks of its filters that match, the best of each list first, and no others of it if only that is wanted.
+    /// The ranks of its filters that match, the best of each list first, and no others of it if only that is wanted; those of ranges in any order.
     ///
     /// # Safety
     /// The caller is pinned: lists that are found stay.
@@ -64,6 +68,10 @@ impl Stage {
                 if rank != 0 && cell.program.run(packet) != 0 {
                     found(rank);
                 }
+                return;
+            }
+            Stage::Ranges(ranges) => {
+                ranges.ranks(packet, found);
                 return;
             }
             Stage::Group(data) => data,

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::generate::Generator;
 use crate::group::{Change, Graveyard, Group};
 use crate::ir::{Conjunction, Filter, Subject};
+use crate::ranges::{self, Aspect, Ranges, aspects};
 use crate::shape::{Shape, Values};
 use crate::stage::{Cell, Chunk, Snapshot, Stage};
 use std::collections::{BTreeSet, HashMap};
@@ -18,12 +19,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MOST_STAGES: usize = 16;
 /// Programs of more instructions have chunks of their own.
 const LONG_PROGRAM: usize = 200;
+/// So many new shapes at once are merged by their ranges and prefixes, if they look at the same numbers.
+const LEAST_MERGED: usize = 8;
+/// A shape of more filters is a group of its own in any case.
+const MOST_OF_SHAPE: usize = 4096;
+/// The most sets of shapes that are looked for among those inserted at once.
+const MOST_SETS: usize = 4;
 
 /// Filters of one shape, or one program.
 #[derive(Debug)]
 enum Kind {
     Group(Box<Group>),
     Program(Arc<Cell>),
+    Ranges(RangeSet),
+}
+
+/// Filters that differ in ranges and prefixes.
+#[derive(Debug)]
+struct RangeSet {
+    ranges: Arc<Ranges>,
+    /// How many there are still.
+    members: usize,
+    /// None of them has a better rank.
+    best: u64,
 }
 
 #[derive(Debug)]
@@ -38,6 +56,7 @@ impl Section {
             Kind::Group(group) => group.best(),
             // Pairs with nothing: only the writer stores.
             Kind::Program(cell) => cell.rank.load(Ordering::Relaxed),
+            Kind::Ranges(set) => set.best,
         }
     }
 
@@ -45,6 +64,7 @@ impl Section {
         match &self.kind {
             Kind::Group(group) => group.members() == 0,
             Kind::Program(cell) => cell.rank.load(Ordering::Relaxed) == 0,
+            Kind::Ranges(set) => set.members == 0,
         }
     }
 
@@ -52,6 +72,7 @@ impl Section {
         match &self.kind {
             Kind::Group(group) => Stage::Group(Arc::clone(group.data())),
             Kind::Program(cell) => Stage::Program(Arc::clone(cell)),
+            Kind::Ranges(set) => Stage::Ranges(Arc::clone(&set.ranges)),
         }
     }
 }
@@ -89,11 +110,19 @@ struct Plan {
 
 /// Parts of filters of a shape that is new.
 #[derive(Debug, Default)]
-struct Fresh {
+struct Fresh<'f> {
     /// Values and ranks.
     values: Vec<(Values, u64)>,
+    /// What they were made of.
+    conjunctions: Vec<&'f Conjunction>,
     /// Which filter each is a part of.
     of: Vec<usize>,
+}
+
+/// Shapes that look at the same few numbers.
+struct Alike<'f> {
+    aspects: BTreeSet<Aspect>,
+    shapes: Vec<(Shape, Fresh<'f>)>,
 }
 
 /// The filters.
@@ -166,7 +195,7 @@ impl Writer {
         let mut ids = Vec::with_capacity(filters.len());
         let mut all_places: Vec<Vec<Place>> = Vec::with_capacity(filters.len());
         let mut fresh: HashMap<Shape, usize> = HashMap::new();
-        let mut parts: Vec<(Shape, Fresh)> = Vec::new();
+        let mut parts: Vec<(Shape, Fresh<'f>)> = Vec::new();
         let mut last = 0;
         for (at, (filter, priority)) in filters.iter().enumerate() {
             let id = self.number()?;
@@ -191,6 +220,7 @@ impl Writer {
                             });
                         }
                         parts[last].1.values.push((values, rank));
+                        parts[last].1.conjunctions.push(conjunction);
                         parts[last].1.of.push(at);
                     }
                 }
@@ -199,7 +229,8 @@ impl Writer {
             all_places.push(places);
             ids.push(id);
         }
-        for (shape, Fresh { values, of }) in parts {
+        let parts = self.merge(parts, &mut all_places);
+        for (shape, Fresh { values, of, .. }) in parts {
             let (group, entries) = Group::new(&shape, &values);
             let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
             self.by_shape.insert(shape, section);
@@ -214,6 +245,65 @@ impl Writer {
         Ok(ids.into_iter().map(Id).collect())
     }
 
+    /// Makes stages of ranges of shapes that are many and have few filters each; what is left.
+    fn merge<'f>(&mut self, parts: Vec<(Shape, Fresh<'f>)>, all_places: &mut [Vec<Place>]) -> Vec<(Shape, Fresh<'f>)> {
+        if parts.len() < LEAST_MERGED {
+            return parts;
+        }
+        // Shapes that look at the same numbers, with these.
+        let mut sets: Vec<Alike<'f>> = Vec::new();
+        let mut left = Vec::new();
+        for (shape, fresh) in parts {
+            let own: BTreeSet<Aspect> =
+                fresh.conjunctions.first().map_or_else(BTreeSet::new, |own| aspects(own).collect());
+            let fits = |set: &Alike<'_>| set.aspects.union(&own).count() <= ranges::MOST_DIMENSIONS;
+            if fresh.values.len() > MOST_OF_SHAPE || own.len() > ranges::MOST_DIMENSIONS {
+                left.push((shape, fresh));
+            } else if let Some(at) = sets.iter().position(fits) {
+                sets[at].aspects.extend(own);
+                sets[at].shapes.push((shape, fresh));
+            } else if sets.len() < MOST_SETS {
+                sets.push(Alike { aspects: own, shapes: vec![(shape, fresh)] });
+            } else {
+                left.push((shape, fresh));
+            }
+        }
+        for Alike { shapes: members, .. } in sets {
+            if members.len() < LEAST_MERGED {
+                left.extend(members);
+                continue;
+            }
+            let each = members.iter().flat_map(|(_, fresh)| {
+                fresh
+                    .conjunctions
+                    .iter()
+                    .zip(&fresh.values)
+                    .zip(&fresh.of)
+                    .map(|((own, (_, rank)), of)| (*own, *rank, *of))
+            });
+            let mut all: Vec<(&Conjunction, u64, usize)> = each.collect();
+            // The best first, so that later stages need not be looked at.
+            all.sort_by_key(|(_, rank, _)| std::cmp::Reverse(*rank));
+            let built: Option<Vec<_>> = all
+                .chunks(ranges::MOST)
+                .map(|some| Ranges::build(&some.iter().map(|(own, rank, _)| (*own, *rank)).collect::<Vec<_>>()))
+                .collect();
+            let Some(built) = built else {
+                left.extend(members);
+                continue;
+            };
+            for ((ranges, entries), some) in built.into_iter().zip(all.chunks(ranges::MOST)) {
+                let best = some.first().map_or(0, |(_, rank, _)| *rank);
+                let set = RangeSet { ranges: Arc::new(ranges), members: some.len(), best };
+                let section = self.section(Kind::Ranges(set), MOST_STAGES);
+                for (entry, (_, _, of)) in entries.into_iter().zip(some) {
+                    all_places[*of].push(Place { section, entry });
+                }
+            }
+        }
+        left
+    }
+
     pub(crate) fn remove(&mut self, shared: &Shared, id: Id) -> Result<(), Error> {
         let record = self.records.get_mut(id.0 as usize).and_then(Option::take).ok_or(Error::Unknown(id.0))?;
         self.tidy(shared);
@@ -226,6 +316,13 @@ impl Writer {
                     cell.rank.store(0, Ordering::Release);
                     // Nobody else can use its code.
                     self.dirty.insert(section.chunk);
+                }
+                Kind::Ranges(set) => {
+                    set.ranges.remove(place.entry);
+                    set.members -= 1;
+                    if set.members == 0 {
+                        self.dirty.insert(section.chunk);
+                    }
                 }
             }
         }
@@ -439,6 +536,10 @@ impl Writer {
                     stats.waiting += group.waiting();
                 }
                 Kind::Program(_) => stats.programs += 1,
+                Kind::Ranges(set) => {
+                    stats.groups += usize::from(set.members > 0);
+                    stats.table_bytes += set.ranges.bytes();
+                }
             }
         }
         let chunks = self.plans.iter().filter_map(|plan| plan.shown.as_deref());
@@ -459,11 +560,13 @@ impl Writer {
             let is = |section: &&Section| match (&section.kind, stage) {
                 (Kind::Group(group), Stage::Group(data)) => Arc::ptr_eq(group.data(), data),
                 (Kind::Program(own), Stage::Program(cell)) => Arc::ptr_eq(own, cell),
-                (Kind::Group(_), Stage::Program(_)) | (Kind::Program(_), Stage::Group(_)) => false,
+                (Kind::Ranges(set), Stage::Ranges(ranges)) => Arc::ptr_eq(&set.ranges, ranges),
+                (Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_), _) => false,
             };
             self.sections.iter().flatten().find(is).map_or(0, |section| match &section.kind {
                 Kind::Group(group) => group.members(),
                 Kind::Program(_) => 1,
+                Kind::Ranges(set) => set.members,
             })
         };
         crate::explain::explain(&chunks, counts)

@@ -285,7 +285,12 @@ fn write_window(emitter: &mut Emitter<'_>, d: Reg, window: Window, bases: &[Reg]
 
 /// Loads a number, most significant byte first.
 fn write_number(emitter: &mut Emitter<'_>, d: Reg, number: Number, bases: &[Reg]) {
-    let (base, offset) = (bases[usize::from(number.base)], number.offset as i32);
+    load_number(emitter, d, bases[usize::from(number.base)], number);
+}
+
+/// Loads a number behind a base, which is in another register.
+pub(super) fn load_number(emitter: &mut Emitter<'_>, d: Reg, base: Reg, number: Number) {
+    let offset = number.offset as i32;
     match number.width {
         1 => emitter.asm.lduci(d, base, offset),
         2 => {
@@ -309,7 +314,7 @@ fn write_number(emitter: &mut Emitter<'_>, d: Reg, number: Number, bases: &[Reg]
     }
 }
 
-fn full(width: u8) -> u32 {
+pub(super) fn full(width: u8) -> u32 {
     u32::MAX >> (32 - 8 * u32::from(width))
 }
 

@@ -12,6 +12,7 @@
 mod group;
 mod lookup;
 mod program;
+mod ranges;
 
 use crate::group::Data;
 use crate::stage::{Cell, Stage};
@@ -126,6 +127,13 @@ pub(crate) fn batch(
     emitter.asm.end()
 }
 
+/// Whether no other stage looks at the packet after this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Last {
+    Yes,
+    No,
+}
+
 /// What becomes of the best rank.
 #[derive(Clone, Copy)]
 enum After {
@@ -146,7 +154,7 @@ impl Emitter<'_> {
         // With one stage, and nothing found before, its rank is the answer.
         if let ([stage], None) = (stages, best) {
             let miss = self.asm.label();
-            self.stage(stage, result, miss)?;
+            self.stage(stage, result, miss, Last::Yes)?;
             self.finish(result, after);
             self.asm.bind(miss);
             self.asm.setul(result, 0);
@@ -164,7 +172,8 @@ impl Emitter<'_> {
         let out = self.asm.label();
         for (at, stage) in stages.iter().enumerate() {
             let miss = self.asm.label();
-            self.stage(stage, result, miss)?;
+            let last = if at + 1 == stages.len() { Last::Yes } else { Last::No };
+            self.stage(stage, result, miss, last)?;
             self.asm.maxul(own, own, result);
             if at + 1 < stages.len() {
                 // The best rank of what comes later, which changes.
@@ -191,10 +200,11 @@ impl Emitter<'_> {
     }
 
     /// Writes one stage: the rank to `result`, or a jump to `miss`.
-    fn stage(&mut self, stage: &Stage, result: Reg, miss: Label) -> Result<(), Error> {
+    fn stage(&mut self, stage: &Stage, result: Reg, miss: Label, last: Last) -> Result<(), Error> {
         match stage {
             Stage::Group(data) => self.group(data, result, miss),
             Stage::Program(cell) => self.program(cell, result, miss),
+            Stage::Ranges(own) => ranges::write(self, own, result, miss, last),
         }
     }
 

@@ -4,7 +4,7 @@
 use super::packets::{VALUES, value};
 use super::random::Random;
 use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program, Size};
-use crate::ir::{Base, Expression, Field, Filter, Sense, Subject, Term, Test};
+use crate::ir::{Base, Expression, Field, Filter, Scope, Sense, Subject, Term, Test};
 
 /// A filter, and the program it was made of.
 pub(super) fn filter(style: &mut Random, random: &mut Random) -> (Filter, Option<Program>) {
@@ -13,6 +13,41 @@ pub(super) fn filter(style: &mut Random, random: &mut Random) -> (Filter, Option
         1 => wild(random),
         _ => usual(style, random),
     }
+}
+
+/// A rule as firewalls have them: prefixes of addresses, protocol, ranges of ports, each of which may be missing.
+pub(super) fn rule(random: &mut Random) -> Filter {
+    let ethernet = Scope::packet();
+    let ip = ethernet.skip(14);
+    let transport = ip.after_ipv4();
+    let mut tests = Vec::new();
+    if random.chance(9, 10) {
+        tests.push(ethernet.equals(12, 2, 0x0800));
+    }
+    for offset in [12, 16] {
+        let bits = *random.pick(&[0, 0, 1, 8, 16, 24, 30, 31, 32, 32]);
+        if bits > 0 {
+            let prefix = Expression::prefix(ip.field(offset, 4), value(random, 4), bits);
+            tests.push(if random.chance(1, 10) { !prefix } else { prefix });
+        }
+    }
+    if random.chance(2, 3) {
+        tests.push(ip.equals(9, 1, *random.pick(&[6, 6, 17, 1])));
+    }
+    for offset in [0, 2] {
+        let (one, other) = (value(random, 2), value(random, 2));
+        match random.below(5) {
+            0 => tests.push(transport.equals(offset, 2, one)),
+            1 => tests.push(transport.within(offset, 2, one.min(other)..=one.max(other))),
+            2 => tests.push(transport.within(offset, 2, 1024..=65_535)),
+            3 if random.chance(1, 4) => tests.push(!transport.within(offset, 2, one.min(other)..=one.max(other))),
+            _ => {}
+        }
+    }
+    if random.chance(1, 20) {
+        tests.push(Test::length(random.below(90) as u32, random.below(2000) as u32).into());
+    }
+    Expression::All(tests).filter().unwrap_or(Filter::Any(Vec::new()))
 }
 
 fn made_of(operations: &[Operation]) -> (Filter, Option<Program>) {

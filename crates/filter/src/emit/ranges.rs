@@ -1,0 +1,239 @@
+//! The code of a stage of ranges: an index for each number, without branches; then the blocks that have bits in all rows.
+//! `ranges/mod.rs` has the picture.
+
+use super::group::{full, load_number};
+use super::{Emitter, Last, Reg};
+use crate::ranges::{Axis, Dimension, Index, RANKS, Ranges};
+use crate::shape::{Number, Place};
+use quaject_vcode::{Core, Error, Extension, Label};
+
+/// What a base that is not there counts as: no packet is so long, and sums with it do not wrap.
+const NOWHERE: u64 = 1 << 40;
+
+/// Writes the best rank of a packet to `result`, or a jump to `miss`.
+pub(super) fn write(
+    emitter: &mut Emitter<'_>,
+    ranges: &Ranges,
+    result: Reg,
+    miss: Label,
+    last: Last,
+) -> Result<(), Error> {
+    let mut bases = vec![None];
+    for place in &ranges.places[1..] {
+        let base = write_base(emitter, place, &bases, result)?;
+        bases.push(Some(base));
+    }
+    for fixed in &ranges.fixed {
+        write_there(emitter, fixed.number, &bases, result, miss);
+        let all = write_value(emitter, result, fixed.number, fixed.mask, &bases)?;
+        if fixed.low == fixed.high {
+            emitter.asm.bneui(result, fixed.low, miss);
+            continue;
+        }
+        if fixed.low > 0 {
+            emitter.asm.bltui(result, fixed.low, miss);
+        }
+        if fixed.high < all {
+            emitter.asm.bgtui(result, fixed.high, miss);
+        }
+    }
+    let mut rows = Vec::new();
+    for axis in &ranges.axes {
+        let row = emitter.temporary()?;
+        write_row(emitter, axis, row, &bases, result)?;
+        rows.push(row);
+    }
+    for base in bases.into_iter().flatten() {
+        emitter.asm.putreg(base);
+    }
+    write_blocks(emitter, ranges, &rows, result, miss, last)?;
+    for row in rows {
+        emitter.asm.putreg(row);
+    }
+    Ok(())
+}
+
+/// Where a base is, in bytes from the start.
+fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t: Reg) -> Result<Reg, Error> {
+    let base = emitter.temporary()?;
+    let sum = emitter.temporary()?;
+    let nowhere = emitter.asm.label();
+    emitter.asm.setul(base, NOWHERE);
+    emitter.asm.setul(sum, 0);
+    for part in &place.moves {
+        write_there(emitter, Some(part.number), bases, t, nowhere);
+        write_value(emitter, t, Some(part.number), part.mask, bases)?;
+        match part.shift {
+            0 => {}
+            left @ 1.. => emitter.asm.lshuli(t, t, left as u64),
+            right => emitter.asm.rshuli(t, t, right.unsigned_abs().into()),
+        }
+        emitter.asm.addul(sum, sum, t);
+    }
+    emitter.asm.movul(base, sum);
+    emitter.asm.bind(nowhere);
+    emitter.asm.putreg(sum);
+    Ok(base)
+}
+
+/// Jumps if a number is not in the packet.
+fn write_there(emitter: &mut Emitter<'_>, number: Option<Number>, bases: &[Option<Reg>], t: Reg, absent: Label) {
+    let Some(number) = number else { return };
+    let end = u64::from(number.offset) + u64::from(number.width);
+    match bases[usize::from(number.base)] {
+        None => emitter.asm.bltuli(emitter.length, end, absent),
+        Some(base) => {
+            emitter.asm.adduli(t, base, end);
+            emitter.asm.bgtul(t, emitter.length, absent);
+        }
+    }
+}
+
+/// A number that is in the packet, under a mask; the largest that it can be.
+fn write_value(
+    emitter: &mut Emitter<'_>,
+    d: Reg,
+    number: Option<Number>,
+    mask: u32,
+    bases: &[Option<Reg>],
+) -> Result<u32, Error> {
+    let all = match number {
+        Some(number) => {
+            match bases[usize::from(number.base)] {
+                None => load_number(emitter, d, emitter.data, number),
+                Some(base) => {
+                    let at = emitter.temporary()?;
+                    emitter.asm.addul(at, base, emitter.data);
+                    load_number(emitter, d, at, number);
+                    emitter.asm.putreg(at);
+                }
+            }
+            full(number.width)
+        }
+        None => {
+            let wire = emitter.wire.expect("a stage with such a number asks for the length");
+            emitter.asm.movu(d, wire);
+            u32::MAX
+        }
+    };
+    if mask & all != all {
+        emitter.asm.andui(d, d, mask);
+    }
+    Ok(mask & all)
+}
+
+/// The row of an axis: where its rows begin, and what each index says.
+fn write_row(emitter: &mut Emitter<'_>, axis: &Axis, row: Reg, bases: &[Option<Reg>], value: Reg) -> Result<(), Error> {
+    let offset = emitter.temporary()?;
+    emitter.asm.setul(row, axis.rows.as_ptr() as u64);
+    for dimension in &axis.dimensions {
+        let join = emitter.asm.label();
+        emitter.asm.setu(offset, dimension.absent);
+        write_there(emitter, dimension.number, bases, value, join);
+        write_value(emitter, value, dimension.number, dimension.mask, bases)?;
+        write_find(emitter, dimension, value, offset)?;
+        emitter.asm.bind(join);
+        emitter.asm.addul(row, row, offset);
+    }
+    emitter.asm.putreg(offset);
+    Ok(())
+}
+
+/// What the index says of a value.
+fn write_find(emitter: &mut Emitter<'_>, dimension: &Dimension, value: Reg, d: Reg) -> Result<(), Error> {
+    let Index { shift, root, steps, entries } = &dimension.index;
+    let t = emitter.temporary()?;
+    let asm = &mut emitter.asm;
+    // The root's cell; its word is the number of an entry.
+    match shift {
+        0 => asm.lshuli(t, value, 1),
+        1 => asm.anduli(t, value, !1),
+        _ => {
+            asm.rshuli(t, value, u64::from(*shift));
+            asm.lshuli(t, t, 1);
+        }
+    }
+    asm.setul(d, root.as_ptr() as u64);
+    asm.ldus(d, d, t);
+    asm.lshuli(d, d, 3);
+    asm.setul(t, entries.as_ptr() as u64);
+    asm.addul(d, d, t);
+    for step in (0..*steps).rev() {
+        // Negative if the number is above the limit; then its sign bit is a step.
+        asm.ldui(t, d, 8 << step);
+        asm.subul(t, t, value);
+        asm.rshuli(t, t, 63);
+        asm.lshuli(t, t, u64::from(3 + step));
+        asm.addul(d, d, t);
+    }
+    asm.ldui(d, d, 4);
+    asm.putreg(t);
+    Ok(())
+}
+
+/// The best rank of the bits that are in all rows.
+fn write_blocks(
+    emitter: &mut Emitter<'_>,
+    ranges: &Ranges,
+    rows: &[Reg],
+    best: Reg,
+    miss: Label,
+    last: Last,
+) -> Result<(), Error> {
+    // Where nobody looks at the packet any more, its registers are free.
+    let (summary, at) = match last {
+        Last::Yes => (emitter.data, emitter.length),
+        Last::No => (emitter.temporary()?, emitter.temporary()?),
+    };
+    let (ranks, word, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
+    let asm = &mut emitter.asm;
+    let Some((first, rest)) = rows.split_first() else { return Err(Error::Registers) };
+    let summary_at = 8 * i32::try_from(ranges.words).map_err(|_| Error::Immediate)?;
+    asm.lduli(summary, *first, summary_at);
+    for row in rest {
+        asm.lduli(t, *row, summary_at);
+        asm.andul(summary, summary, t);
+    }
+    asm.bequli(summary, 0, miss);
+    asm.setul(best, 0);
+    let again = asm.label();
+    asm.bind(again);
+    asm.ctzul(t, summary);
+    asm.adduli(word, summary, u64::MAX);
+    asm.andul(summary, summary, word);
+    let block_words = ranges.block_words as u64;
+    asm.mululi(at, t, 8 * block_words);
+    asm.mululi(ranks, t, 8 * block_words * RANKS as u64);
+    asm.setul(t, ranges.ranks.as_ptr() as u64);
+    asm.addul(ranks, ranks, t);
+    for own in 0..ranges.block_words {
+        if own > 0 {
+            asm.adduli(at, at, 8);
+        }
+        asm.ldul(word, *first, at);
+        for row in rest {
+            asm.ldul(t, *row, at);
+            asm.andul(word, word, t);
+        }
+        // Mostly one bit or none: the rank beyond those of a word's bits is zero.
+        let more = asm.label();
+        asm.bind(more);
+        asm.ctzul(t, word);
+        asm.lshuli(t, t, 3);
+        asm.addul(t, t, ranks);
+        asm.lduli(t, t, (8 * RANKS * own) as i32);
+        asm.maxul(best, best, t);
+        asm.adduli(t, word, u64::MAX);
+        asm.andul(word, word, t);
+        asm.bneuli(word, 0, more);
+    }
+    asm.bneuli(summary, 0, again);
+    for register in [ranks, word, t] {
+        asm.putreg(register);
+    }
+    if last == Last::No {
+        asm.putreg(summary);
+        asm.putreg(at);
+    }
+    Ok(())
+}

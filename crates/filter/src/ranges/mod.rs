@@ -1,0 +1,436 @@
+//! Filters that differ in ranges and prefixes, thousands of shapes in one stage. Each number that they look at is found in
+//! an index of intervals, which gives a row: a bit for every filter that allows what is in the interval. The rows of all
+//! numbers, and-ed, are the filters that match. A summary says which blocks of a row have bits at all, so that few blocks
+//! are looked at. (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding", SIGCOMM 1998; Baboescu and
+//! Varghese, "Scalable Packet Classification", SIGCOMM 2001. We order filters so that those alike share blocks, and take
+//! the best rank of all that match instead of the first bit, so that the order is free.)
+//!
+//! ```text
+//! source address ── index ──> row of an axis   | bits of the filters .. | summary |
+//! protocol, port ── indices, added ──> row     | ..                     | ..      |     and of all rows
+//! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a row; 0: the filter is gone
+//! ```
+//!
+//! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
+
+mod index;
+mod spans;
+
+pub(crate) use index::Index;
+
+use crate::ir::{Base, Conjunction, Subject};
+use crate::packet::Packet;
+use crate::shape::{Number, Place, places_of};
+use spans::Spans;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most filters of a stage.
+pub(crate) const MOST: usize = 16_384;
+/// The most numbers that the filters of a stage look at.
+pub(crate) const MOST_DIMENSIONS: usize = 8;
+/// The most rows that are and-ed: each takes a register.
+const MOST_AXES: usize = 4;
+/// The most intervals of a number: they are counted in two bytes.
+const MOST_INTERVALS: usize = 65_535;
+/// Indices share an axis while its rows take no more bytes than this.
+const SHARED_BYTES: usize = 1 << 18;
+/// The most bytes of the rows of an axis.
+const MOST_BYTES: usize = 1 << 26;
+/// Blocks of a row: as many as the summary has bits.
+const BLOCKS: usize = 64;
+/// Words of ranks for a word of a row: one more, which is zero, for a word without bits.
+pub(crate) const RANKS: usize = 65;
+/// Offsets beyond this do not fit instructions.
+const FURTHEST: u64 = 1 << 30;
+
+/// What a test looks at.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Aspect {
+    subject: Subject,
+    mask: u32,
+}
+
+/// A number that all filters want in the same range.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    pub(crate) number: Option<Number>,
+    pub(crate) mask: u32,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// A number, and where it leads.
+#[derive(Debug)]
+pub(crate) struct Dimension {
+    /// Where it is; none for the length on the wire.
+    pub(crate) number: Option<Number>,
+    pub(crate) mask: u32,
+    /// From the number to bytes in its axis.
+    pub(crate) index: Index,
+    /// The same where the number is not in the packet.
+    pub(crate) absent: u32,
+}
+
+/// Rows, found by the sum of what some indices say.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    pub(crate) dimensions: Vec<Dimension>,
+    pub(crate) rows: Box<[u64]>,
+}
+
+/// A stage.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    pub(crate) places: Vec<Place>,
+    pub(crate) fixed: Vec<Fixed>,
+    pub(crate) axes: Vec<Axis>,
+    /// Words of bits in a row; the summary follows them.
+    pub(crate) words: usize,
+    /// Words of a block.
+    pub(crate) block_words: usize,
+    pub(crate) ranks: Box<[AtomicU64]>,
+}
+
+/// What a conjunction looks at.
+pub(crate) fn aspects(conjunction: &Conjunction) -> impl Iterator<Item = Aspect> + '_ {
+    conjunction.tests().iter().map(|test| spans::of(test).0)
+}
+
+/// A dimension before it is known where its rows are.
+struct Draft {
+    aspect: Aspect,
+    /// By filter: what it allows; none if it does not look.
+    wanted: Vec<Option<Spans>>,
+    /// First numbers of intervals, and the class of each.
+    starts: Vec<u32>,
+    classes: Vec<u32>,
+    /// The class of a packet without the number.
+    absent: u32,
+    /// By class, the bits.
+    rows: Vec<Box<[u64]>>,
+}
+
+impl Draft {
+    fn new(aspect: Aspect, wanted: Vec<Option<Spans>>) -> Draft {
+        let mut starts = vec![0];
+        for (low, high) in wanted.iter().flatten().flat_map(Spans::iter) {
+            starts.push(low);
+            starts.extend(high.checked_add(1));
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        Draft { aspect, wanted, starts, classes: Vec::new(), absent: 0, rows: Vec::new() }
+    }
+
+    /// The range of the number if it is the same for all filters.
+    fn fixed(&self) -> Option<(u32, u32)> {
+        let first = self.wanted.first()?.as_ref()?;
+        let same = self.wanted.iter().all(|own| own.as_ref() == Some(first));
+        first.single().filter(|_| same)
+    }
+
+    /// Whether a filter allows so much that it is in most rows.
+    fn is_wide(&self, filter: usize) -> bool {
+        let all = u64::from(self.aspect.mask) + 1;
+        self.wanted[filter].as_ref().is_none_or(|spans| spans.count() > all / 16)
+    }
+
+    /// Fills in rows, for filters in this order.
+    fn sweep(&mut self, order: &[u32], words: usize) {
+        let mut position = vec![0; order.len()];
+        for (at, filter) in order.iter().enumerate() {
+            position[*filter as usize] = at;
+        }
+        let mut row: Box<[u64]> = vec![0; words].into();
+        // Where bits change, by interval.
+        let mut changes: Vec<(u32, u32)> = Vec::new();
+        let interval = |start: u32| self.starts.partition_point(|own| *own < start) as u32;
+        for (filter, spans) in self.wanted.iter().enumerate() {
+            let at = position[filter];
+            let Some(spans) = spans else {
+                row[at / 64] |= 1 << (at % 64);
+                continue;
+            };
+            for (low, high) in spans.iter() {
+                changes.push((interval(low), at as u32));
+                if let Some(after) = high.checked_add(1) {
+                    changes.push((interval(after), at as u32));
+                }
+            }
+        }
+        changes.sort_unstable();
+        let mut known: HashMap<Box<[u64]>, u32> = HashMap::new();
+        let mut class = |row: &[u64], rows: &mut Vec<Box<[u64]>>| match known.get(row) {
+            Some(class) => *class,
+            None => {
+                let class = rows.len() as u32;
+                rows.push(row.into());
+                known.insert(row.into(), class);
+                class
+            }
+        };
+        self.absent = class(&row, &mut self.rows);
+        let mut changes = changes.into_iter().peekable();
+        for at in 0..self.starts.len() as u32 {
+            while let Some((_, filter)) = changes.next_if(|(own, _)| *own == at) {
+                row[filter as usize / 64] ^= 1 << (filter % 64);
+            }
+            let own = class(&row, &mut self.rows);
+            self.classes.push(own);
+        }
+    }
+}
+
+impl Ranges {
+    /// A stage of these filters and ranks, and the place of each in it; none if they look at too many numbers, or their
+    /// rows would be too large.
+    pub(crate) fn build(filters: &[(&Conjunction, u64)]) -> Option<(Ranges, Vec<u32>)> {
+        if filters.is_empty() || filters.len() > MOST {
+            return None;
+        }
+        let mut drafts = drafts(filters)?;
+        let (bases, places) = places_of(drafts.iter().filter_map(|draft| match &draft.aspect.subject {
+            Subject::Field(field) => Some(field),
+            Subject::Length => None,
+        }));
+        if !are_near(&bases, &places) {
+            return None;
+        }
+        let number = |aspect: &Aspect| match &aspect.subject {
+            Subject::Field(field) => {
+                let base = bases.iter().position(|own| *own == field.base).expect("all bases were noted") as u16;
+                Some(Number { base, offset: field.offset, width: field.width })
+            }
+            Subject::Length => None,
+        };
+        let mut fixed = Vec::new();
+        drafts.retain(|draft| match draft.fixed() {
+            Some((low, high)) => {
+                fixed.push(Fixed { number: number(&draft.aspect), mask: draft.aspect.mask, low, high });
+                false
+            }
+            None => true,
+        });
+        if drafts.iter().any(|draft| draft.starts.len() > MOST_INTERVALS) {
+            return None;
+        }
+        drafts.sort_by_key(|draft| std::cmp::Reverse(draft.starts.len()));
+        let order = order(&drafts, filters.len());
+        let block_words = filters.len().div_ceil(BLOCKS * 64);
+        let words = filters.len().div_ceil(block_words * 64) * block_words;
+        for draft in &mut drafts {
+            draft.sweep(&order, words);
+        }
+        let axes = join(&drafts, words)?;
+        let axes = axes.into_iter().map(|members| Axis::new(&members, &drafts, words, block_words, &number));
+        let axes = axes.collect();
+        let ranks: Box<[AtomicU64]> = (0..words * RANKS).map(|_| AtomicU64::new(0)).collect();
+        let mut entries = vec![0; filters.len()];
+        for (at, filter) in order.iter().enumerate() {
+            let entry = at / 64 * RANKS + at % 64;
+            ranks[entry].store(filters[*filter as usize].1, Ordering::Relaxed);
+            entries[*filter as usize] = entry as u32;
+        }
+        Some((Ranges { places, fixed, axes, words, block_words, ranks }, entries))
+    }
+
+    /// Takes a filter away.
+    pub(crate) fn remove(&self, entry: u32) {
+        // Pairs with the acquire in `ranks`, and with the order of loads in generated code.
+        self.ranks[entry as usize].store(0, Ordering::Release);
+    }
+
+    /// Whether the length on the wire is looked at.
+    pub(crate) fn asks_length(&self) -> bool {
+        let dimensions = self.axes.iter().flat_map(|axis| &axis.dimensions);
+        self.fixed.iter().any(|fixed| fixed.number.is_none()) || dimensions.into_iter().any(|own| own.number.is_none())
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let rows: usize = self.axes.iter().map(|axis| 8 * axis.rows.len()).sum();
+        let indices = self.axes.iter().flat_map(|axis| &axis.dimensions).map(|own| own.index.bytes());
+        rows + indices.sum::<usize>() + 8 * self.ranks.len()
+    }
+
+    /// The ranks of the filters that match; the interpreter of what is generated.
+    pub(crate) fn ranks(&self, packet: Packet<'_>, found: &mut impl FnMut(u64)) {
+        let bases = self.bases(packet);
+        let number = |number: Option<Number>| match number {
+            Some(own) => {
+                packet.load(bases[usize::from(own.base)]?.saturating_add(own.offset.into()), u32::from(own.width))
+            }
+            None => Some(packet.wire_length()),
+        };
+        let holds = |own: &Fixed| number(own.number).is_some_and(|it| (own.low..=own.high).contains(&(it & own.mask)));
+        if !self.fixed.iter().all(holds) {
+            return;
+        }
+        let mut rows: [&[u64]; MOST_AXES] = [&[]; MOST_AXES];
+        for (axis, row) in self.axes.iter().zip(&mut rows) {
+            let offsets = axis.dimensions.iter().map(|own| match number(own.number) {
+                Some(it) => own.index.find(it & own.mask),
+                None => own.absent,
+            });
+            let start = offsets.sum::<u32>() as usize / 8;
+            *row = &axis.rows[start..start + self.words + 1];
+        }
+        let rows = &rows[..self.axes.len()];
+        let all = |at: usize| rows.iter().fold(u64::MAX, |bits, row| bits & row[at]);
+        for block in bits(all(self.words)) {
+            for word in block * self.block_words..(block + 1) * self.block_words {
+                for bit in bits(all(word)) {
+                    // Pairs with the release in `remove`.
+                    let rank = self.ranks[word * RANKS + bit].load(Ordering::Acquire);
+                    if rank != 0 {
+                        found(rank);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where bases are; none where what they are made of is not in the packet.
+    fn bases(&self, packet: Packet<'_>) -> Vec<Option<u64>> {
+        let mut bases: Vec<Option<u64>> = Vec::with_capacity(self.places.len());
+        for place in &self.places {
+            let sum = place.moves.iter().try_fold(0_u64, |sum, part| {
+                let own = part.number;
+                let at = bases[usize::from(own.base)]?.saturating_add(own.offset.into());
+                Some(sum.saturating_add(part.moved(packet.load(at, u32::from(own.width))?)))
+            });
+            bases.push(sum);
+        }
+        bases
+    }
+}
+
+/// The bits that are set, from the lowest.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit as usize)
+    })
+}
+
+/// What filters want of each number; none if they look at too many.
+fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
+    let mut known: HashMap<Aspect, usize> = HashMap::new();
+    let mut all: Vec<(Aspect, Vec<Option<Spans>>)> = Vec::new();
+    for (at, (conjunction, _)) in filters.iter().enumerate() {
+        for test in conjunction.tests() {
+            let (aspect, spans) = spans::of(test);
+            let dimension = *known.entry(aspect).or_insert_with_key(|aspect| {
+                all.push((aspect.clone(), vec![None; filters.len()]));
+                all.len() - 1
+            });
+            if all.len() > MOST_DIMENSIONS {
+                return None;
+            }
+            let own = &mut all[dimension].1[at];
+            *own = Some(match own.take() {
+                Some(before) => before.and(&spans),
+                None => spans,
+            });
+        }
+    }
+    Some(all.into_iter().map(|(aspect, wanted)| Draft::new(aspect, wanted)).collect())
+}
+
+/// Whether offsets fit instructions and sums do not wrap.
+fn are_near(bases: &[Base], places: &[Place]) -> bool {
+    let terms = bases.iter().map(|base| base.terms().iter().fold(0_u64, |sum, term| sum.saturating_add(term.most())));
+    terms.into_iter().all(|most| most < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
+}
+
+/// Filters in an order in which those that are wide in the same numbers, and those that allow the same, are together.
+fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
+    let key = |filter: &u32| -> (u32, Vec<u32>) {
+        let own = drafts.iter().enumerate();
+        let mut wide = 0;
+        let mut lows = Vec::new();
+        for (at, draft) in own {
+            match &draft.wanted[*filter as usize] {
+                Some(spans) if !draft.is_wide(*filter as usize) => {
+                    lows.push(spans.iter().next().map_or(0, |own| own.0))
+                }
+                Some(_) | None => wide |= 1 << at,
+            }
+        }
+        (wide, lows)
+    };
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    order.sort_by_cached_key(key);
+    order
+}
+
+/// Which dimensions share an axis; none if there are more than can be and-ed. Those with the fewest classes share.
+fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
+    let row = 8 * (words + 1);
+    let mut axes: Vec<(usize, Vec<usize>)> =
+        drafts.iter().enumerate().map(|(at, draft)| (draft.rows.len(), vec![at])).collect();
+    if axes.is_empty() {
+        // All filters want the same: one row, of all.
+        axes.push((1, Vec::new()));
+    }
+    loop {
+        axes.sort_by_key(|(classes, _)| std::cmp::Reverse(*classes));
+        if axes.iter().any(|(classes, _)| classes.saturating_mul(row) > MOST_BYTES) {
+            return None;
+        }
+        let [.., (second, _), (first, _)] = &axes[..] else { break };
+        let most = if axes.len() > MOST_AXES { MOST_BYTES } else { SHARED_BYTES };
+        if first.saturating_mul(*second).saturating_mul(row) > most {
+            break;
+        }
+        let (classes, members) = axes.pop()?;
+        let (own, others) = axes.last_mut()?;
+        *own *= classes;
+        others.extend(members);
+    }
+    (axes.len() <= MOST_AXES).then(|| axes.into_iter().map(|(_, members)| members).collect())
+}
+
+impl Axis {
+    fn new(
+        members: &[usize],
+        drafts: &[Draft],
+        words: usize,
+        block_words: usize,
+        number: &impl Fn(&Aspect) -> Option<Number>,
+    ) -> Axis {
+        let row_bytes = 8 * (words as u32 + 1);
+        let classes = |at: &usize| drafts[*at].rows.len();
+        let count: usize = members.iter().map(classes).product();
+        let mut rows = Vec::with_capacity(count * (words + 1));
+        for row in 0..count {
+            let start = rows.len();
+            rows.resize(start + words, u64::MAX);
+            let mut rest = row;
+            for member in members {
+                let own = &drafts[*member].rows[rest % classes(member)];
+                rest /= classes(member);
+                rows[start..].iter_mut().zip(own).for_each(|(word, own)| *word &= own);
+            }
+            let blocks = rows[start..].chunks(block_words).enumerate();
+            let summary = blocks.fold(0, |all, (at, block)| all | u64::from(block.iter().any(|own| *own != 0)) << at);
+            rows.push(summary);
+        }
+        let mut factor = row_bytes;
+        let mut dimensions = Vec::new();
+        for member in members {
+            let draft = &drafts[*member];
+            let offsets: Vec<u32> = draft.classes.iter().map(|class| class * factor).collect();
+            dimensions.push(Dimension {
+                number: number(&draft.aspect),
+                mask: draft.aspect.mask,
+                index: Index::new(&draft.starts, &offsets, draft.aspect.mask),
+                absent: draft.absent * factor,
+            });
+            factor = factor.wrapping_mul(draft.rows.len() as u32);
+        }
+        Axis { dimensions, rows: rows.into() }
+    }
+}

@@ -1,0 +1,178 @@
+//! Rules of prefixes and ranges, by the thousand: what the classifier says is what the filters one by one say.
+
+use quaject_filter::fuzz::Random;
+use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Match, Packet, Scope};
+use quaject_test_support::Effort;
+
+/// Addresses are in few networks, so that rules overlap and packets meet them.
+fn address(random: &mut Random) -> u32 {
+    let network = *random.pick(&[0x0a00_0000, 0x0a01_0000, 0xc0a8_0000, 0xac10_0000]);
+    network | random.next() as u32 & *random.pick(&[0, 0xff, 0xff00, 0xffff])
+}
+
+fn rule(random: &mut Random) -> Filter {
+    let ethernet = Scope::packet();
+    let ip = ethernet.skip(14);
+    let tcp = ip.after_ipv4();
+    let mut tests = vec![ethernet.equals(12, 2, 0x0800)];
+    for offset in [12, 16] {
+        let bits = *random.pick(&[0, 8, 16, 20, 24, 26, 28, 30, 31, 32, 32, 32]);
+        if bits > 0 {
+            tests.push(Expression::prefix(ip.field(offset, 4), address(random), bits));
+        }
+    }
+    if random.chance(4, 5) {
+        tests.push(ip.equals(9, 1, *random.pick(&[6, 6, 17])));
+    }
+    for offset in [0, 2] {
+        let low = random.below(1200) as u32;
+        match random.below(4) {
+            0 => {}
+            1 => tests.push(tcp.within(offset, 2, low..=low + random.below(500) as u32)),
+            2 => tests.push(tcp.within(offset, 2, 1024..=65_535)),
+            _ => tests.push(tcp.equals(offset, 2, low)),
+        }
+    }
+    Expression::All(tests).filter().expect("the fields have widths")
+}
+
+fn packet(random: &mut Random) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[12] = 8;
+    bytes[14] = 0x40 | *random.pick(&[5, 5, 5, 6, 15]);
+    bytes[23] = *random.pick(&[6, 6, 17, 1]);
+    for at in [26, 30] {
+        bytes[at..at + 4].copy_from_slice(&address(random).to_be_bytes());
+    }
+    let ports = 14 + 4 * usize::from(bytes[14] & 15);
+    for at in [ports, ports + 2] {
+        if let Some(place) = bytes.get_mut(at..at + 2) {
+            place.copy_from_slice(&(random.below(1700) as u16).to_be_bytes());
+        }
+    }
+    let length = if random.chance(1, 8) { random.below(60) } else { 60 };
+    bytes.truncate(length);
+    bytes
+}
+
+/// All that match, the best first, by the definition.
+fn expected(rules: &[(Filter, u32)], ids: &[Option<Id>], packet: Packet<'_>) -> Vec<Id> {
+    let matching = rules.iter().zip(ids).filter_map(|((filter, priority), id)| {
+        let id = (*id)?;
+        filter.matches(packet).then_some((std::cmp::Reverse(*priority), id))
+    });
+    let mut all: Vec<_> = matching.collect();
+    all.sort();
+    all.into_iter().map(|(_, id)| id).collect()
+}
+
+fn check(count: usize, packets: usize, priorities: u32) {
+    let mut random = Random::new(count as u64);
+    let rules: Vec<(Filter, u32)> =
+        (0..count).map(|_| (rule(&mut random), random.below(priorities as usize) as u32)).collect();
+    let classifiers = [Engine::Code, Engine::Interpreter].map(Classifier::with_engine);
+    let mut ids: Vec<Option<Id>> = Vec::new();
+    for classifier in &classifiers {
+        let all = classifier.insert_all(rules.iter().map(|(filter, priority)| (filter, *priority)));
+        ids = all.expect("there is room").into_iter().map(Some).collect();
+        let stats = classifier.stats();
+        // Hundreds of shapes in few stages, and in code where it is wanted.
+        assert!(count < 100 || stats.groups <= 4, "{stats:?}");
+        assert_eq!(stats.filters, count, "{stats:?}");
+    }
+    if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        assert_eq!(classifiers[0].stats().interpreted, 0);
+    }
+    let mut matched = 0;
+    for round in 0..3 {
+        for _ in 0..packets {
+            let bytes = packet(&mut random);
+            let packet = Packet::new(&bytes);
+            let expected = expected(&rules, &ids, packet);
+            matched += expected.len();
+            for classifier in &classifiers {
+                let mut reader = classifier.reader();
+                let mut view = reader.pin();
+                assert_eq!(
+                    view.classify(packet).id(),
+                    expected.first().copied(),
+                    "round {round} of {count}: {bytes:x?}"
+                );
+                let mut batch = [Match::NONE; 2];
+                view.classify_batch(&[packet; 2], &mut batch);
+                assert_eq!(
+                    batch.map(Match::id),
+                    [expected.first().copied(); 2],
+                    "round {round} of {count}: {bytes:x?}"
+                );
+                let mut all = Vec::new();
+                view.matches(packet, &mut all);
+                let all: Vec<Id> = all.into_iter().filter_map(Match::id).collect();
+                assert_eq!(all, expected, "round {round} of {count}: {bytes:x?}");
+            }
+        }
+        // Some go; some come one by one, beside those that came together.
+        for (at, (filter, priority)) in rules.iter().enumerate().filter(|(at, _)| at % 3 == round) {
+            match ids[at].take() {
+                Some(id) if at % 2 == 0 => {
+                    classifiers.iter().for_each(|classifier| classifier.remove(id).expect("it is there"));
+                }
+                Some(id) if at < 60 => {
+                    for classifier in &classifiers {
+                        classifier.remove(id).expect("it is there");
+                        ids[at] = Some(classifier.insert(filter, *priority).expect("there is room"));
+                    }
+                }
+                other => ids[at] = other,
+            }
+        }
+    }
+    assert!(count < 1000 || matched > packets, "{matched} of {packets} packets");
+}
+
+#[test]
+fn few_rules() {
+    for count in [1, 2, 7, 8, 9, 63, 64, 65, 130] {
+        check(count, Effort::wanted().pick(20, 200, 20_000), 3);
+    }
+}
+
+#[test]
+fn a_thousand_rules() {
+    check(1000, Effort::wanted().pick(20, 500, 50_000), 1);
+}
+
+#[test]
+fn ten_thousand_rules() {
+    check(10_000, Effort::wanted().pick(5, 100, 10_000), u32::MAX >> 8);
+}
+
+#[test]
+fn more_rules_than_a_stage_has() {
+    if !quaject_test_support::quick_run("forty thousand rules") {
+        check(40_000, 30, 5);
+    }
+}
+
+#[test]
+fn rules_of_both_versions_of_ip() {
+    let ethernet = Scope::packet();
+    let net = |version: u32, at: u32| {
+        let header = ethernet.skip(14);
+        let (kind, field) = if version == 4 { (0x0800, header.field(12, 4)) } else { (0x86dd, header.field(8, 4)) };
+        (ethernet.equals(12, 2, kind) & Expression::prefix(field, at << 20, 4 + at % 28)).filter().expect("a width")
+    };
+    let filters: Vec<Filter> = (0..40).map(|at| net(if at % 2 == 0 { 4 } else { 6 }, at)).collect();
+    let classifier = Classifier::new();
+    let ids = classifier.insert_all(filters.iter().map(|filter| (filter, 0))).expect("there is room");
+    let mut reader = classifier.reader();
+    for at in 0..400_u32 {
+        let mut packet = [0_u8; 40];
+        packet[12..14].copy_from_slice(if at % 2 == 0 { &[8, 0] } else { &[0x86, 0xdd] });
+        let place = if at % 2 == 0 { 26 } else { 22 };
+        packet[place..place + 4].copy_from_slice(&(at << 20 | at).to_be_bytes());
+        let packet = Packet::new(&packet);
+        let expected = filters.iter().position(|filter| filter.matches(packet)).map(|at| ids[at]);
+        assert_eq!(reader.classify(packet).id(), expected, "{at}");
+    }
+}
