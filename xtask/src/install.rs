@@ -4,6 +4,7 @@
 //! DIR/bin/qj
 //! DIR/include/quaject/*.h                                  from crates/*/include
 //! DIR/lib/libquaject-ac.a, DIR/lib/pkgconfig/quaject-ac.pc
+//! DIR/lib/libquaject-filter.{a,so}, DIR/lib/pkgconfig/quaject-filter.pc
 //! DIR/share/man/man1/*.1                                   written by `qj` itself
 //! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh
 //! DIR/share/quaject/examples, DIR/share/quaject/editors
@@ -47,6 +48,7 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
     }
     install_headers(prefix)?;
     install_library(prefix)?;
+    install_filter(prefix)?;
     for (folder, place) in FOLDERS {
         if root().join(folder).is_dir() {
             copy_folder(&root().join(folder), &prefix.join(place))?;
@@ -69,7 +71,7 @@ fn install_headers(prefix: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The C library of Asynchronous C, and the file by which pkg-config finds it.
+/// The C library of Asynchronous C.
 fn install_library(prefix: &Path) -> Result<(), Failure> {
     let arguments = ["build", "--release", "--package", "quaject-ac", "--message-format", "json-render-diagnostics"];
     let messages = String::from_utf8_lossy(&output_of(&mut cargo(&arguments))?).into_owned();
@@ -81,20 +83,46 @@ fn install_library(prefix: &Path) -> Result<(), Failure> {
         .map(|(folder, _)| PathBuf::from(folder))
         .ok_or_else(|| Failure("cargo does not say where it built libquaject-ac.a".into()))?;
     copy(&folder.join("libquaject-ac.a"), &prefix.join("lib/libquaject-ac.a"))?;
+    let libraries = "-lquaject-ac -pthread -ldl";
+    describe(prefix, "quaject-ac", "Asynchronous C: blocks of tasks with lazily owned stacks", libraries, "")
+}
+
+/// Packet filters for C: a static and a shared library.
+fn install_filter(prefix: &Path) -> Result<(), Failure> {
+    let kinds = ["--lib", "--crate-type", "staticlib,cdylib", "--features", "c"];
+    let mut build = cargo(&["rustc", "--release", "--package", "quaject-filter", "--message-format"]);
+    build.arg("json-render-diagnostics").args(kinds);
+    // The name by which programs ask for it: that of the file they were linked with.
+    build.args(["--", "-C", "link-arg=-Wl,-soname,libquaject-filter.so"]);
+    let messages = String::from_utf8_lossy(&output_of(&mut build)?).into_owned();
+    for ending in ["a", "so"] {
+        let name = format!("libquaject_filter.{ending}");
+        let built = messages.split('"').find(|word| word.ends_with(&name));
+        let built = built.ok_or_else(|| Failure(format!("cargo does not say where it built {name}")))?;
+        copy(Path::new(built), &prefix.join("lib").join(format!("libquaject-filter.{ending}")))?;
+    }
+    let description = "Packet filters by the thousand, merged into one classifier";
+    describe(prefix, "quaject-filter", description, "-lquaject-filter", "-lgcc_s -lpthread -lm -ldl")
+}
+
+/// The file by which pkg-config finds a library, and what else to link with where it is linked statically.
+fn describe(prefix: &Path, name: &str, description: &str, libraries: &str, private: &str) -> Result<(), Failure> {
     let prefix_path = std::path::absolute(prefix).map_err(|error| failure("find", prefix, &error))?;
-    let description = format!(
+    let private = if private.is_empty() { String::new() } else { format!("Libs.private: {private}\n") };
+    let text = format!(
         "prefix={}\n\
          includedir=${{prefix}}/include\n\
          libdir=${{prefix}}/lib\n\n\
-         Name: quaject-ac\n\
-         Description: Asynchronous C: blocks of tasks with lazily owned stacks\n\
+         Name: {name}\n\
+         Description: {description}\n\
          Version: {}\n\
          Cflags: -I\"${{includedir}}\"\n\
-         Libs: -L\"${{libdir}}\" -lquaject-ac -pthread -ldl\n",
+         Libs: -L\"${{libdir}}\" {libraries}\n\
+         {private}",
         prefix_path.display(),
         env!("CARGO_PKG_VERSION"),
     );
-    write(&prefix.join("lib/pkgconfig/quaject-ac.pc"), description.as_bytes())
+    write(&prefix.join(format!("lib/pkgconfig/{name}.pc")), text.as_bytes())
 }
 
 fn target_folder() -> PathBuf {
@@ -224,6 +252,36 @@ mod tests {
         for server in ["echo", "httpd"] {
             let source = root().join("crates/ac/examples/c").join(server).with_extension("c");
             built(&prefix, folder.path(), "cc", &["-O2"], &source, server);
+        }
+    }
+
+    /// The same for filters, whose library is found when the program starts, and with the library inside the program.
+    #[test]
+    fn pkg_config_finds_the_filters() {
+        if quick_run("filters in C against an installed library") || tool(&["pkg-config"]).is_none() {
+            return;
+        }
+        let Some(compiler) = tool(&["gcc"]) else { return };
+        let folder = tempfile::tempdir().expect("there is room for temporary files");
+        let prefix = folder.path().join("prefix");
+        install_headers(&prefix).and_then(|()| install_filter(&prefix)).unwrap_or_else(|error| panic!("{}", error.0));
+        let source = root().join("crates/filter/tests/c/filter.c");
+        for (name, libraries) in [
+            ("shared", "$(pkg-config --libs quaject-filter)"),
+            ("static", "-Wl,-Bstatic $(pkg-config --libs quaject-filter) -Wl,-Bdynamic -lgcc_s -lpthread -lm -ldl"),
+        ] {
+            let command = format!(
+                "{compiler} -D_GNU_SOURCE $(pkg-config --cflags quaject-filter) \"$SOURCE\" {libraries} -pthread -o {name} && ./{name}"
+            );
+            let result = Command::new("sh")
+                .args(["-c", &command])
+                .current_dir(folder.path())
+                .env("SOURCE", &source)
+                .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+                .env("LD_LIBRARY_PATH", prefix.join("lib"))
+                .output()
+                .expect("sh starts");
+            assert_eq!(String::from_utf8_lossy(&result.stdout), "ok\n", "{}", String::from_utf8_lossy(&result.stderr));
         }
     }
 

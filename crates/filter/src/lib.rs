@@ -4,6 +4,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bpf;
+#[cfg(feature = "c")]
+mod c;
 mod classifier;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod emit;

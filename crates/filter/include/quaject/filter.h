@@ -1,0 +1,176 @@
+/* Packet filters by the thousand, merged into one classifier whose code is generated for exactly these filters.
+ *
+ *     struct qj_filter *filter = qj_filter_new();
+ *     qj_filter_equal(filter, 12, 2, 0x0800);            IPv4
+ *     qj_filter_skip(filter, 14);                        offsets count from its header now
+ *     qj_filter_equal(filter, 9, 1, 6);                  TCP
+ *     qj_filter_shift(filter, 0, 1, 0x0f, 2);            ... and from the end of its header
+ *     qj_filter_equal(filter, 2, 2, 80);
+ *     uint32_t web;
+ *     int status = qj_classifier_insert(classifier, filter, 0, &web);
+ *     qj_filter_free(filter);
+ *
+ * Functions that return an int return QJ_FILTER_OK or the code of an error; qj_filter_message() then says more. Pointers
+ * must be valid, and may be null only where that is said. A classifier may be used by many threads at once; a filter and
+ * a reader by one at a time. Link with -lquaject-filter; pkg-config knows the rest. */
+#ifndef QUAJECT_FILTER_H
+#define QUAJECT_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    QJ_FILTER_OK = 0,
+    QJ_FILTER_BYTECODE = 1,     /* F0001: an instruction of a program is wrong */
+    QJ_FILTER_TEXT = 2,         /* F0002: a filter in text is wrong */
+    QJ_FILTER_WIDTH = 3,        /* F0003: a field is not 1, 2, 3 or 4 bytes wide */
+    QJ_FILTER_ALTERNATIVES = 4, /* F0004: too many alternatives */
+    QJ_FILTER_UNKNOWN = 5,      /* F0005: there is no filter of this number */
+    QJ_FILTER_FULL = 6,         /* F0006: there are as many filters as can be told apart */
+    QJ_FILTER_REFUSED = 7,      /* libpcap refuses the expression */
+    QJ_FILTER_ABSENT = 8,       /* the system has no libpcap */
+    QJ_FILTER_UNFIT = 9,        /* a test is added to a filter that was not made by qj_filter_new() */
+    QJ_FILTER_ENCODING = 10,    /* a text is not UTF-8 */
+    QJ_FILTER_SHIFT = 11        /* a shift by more than 31 bits */
+};
+
+/* What the last function of this thread that failed has to say, with the way out: valid until the next one fails. Empty if
+ * none has. */
+const char *qj_filter_message(void);
+
+/* -- Filters -- */
+
+/* A filter: tests that must all hold, or what qj_filter_or() separates. A test of a field that is not inside the packet
+ * does not hold, and neither does its negation. */
+struct qj_filter;
+
+/* A filter without tests, which matches every packet. */
+struct qj_filter *qj_filter_new(void);
+
+/* Tests of the number in `width` bytes (1 to 4) at `offset`, most significant byte first. What is wrong with a filter is
+ * told when it is inserted. */
+void qj_filter_equal(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t value);
+void qj_filter_masked(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t mask, uint32_t value);
+void qj_filter_range(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t low, uint32_t high);
+void qj_filter_any_of(struct qj_filter *, uint32_t offset, uint32_t width, const uint32_t *values, size_t count);
+/* The first `bits` of four bytes. */
+void qj_filter_prefix(struct qj_filter *, uint32_t offset, uint32_t value, uint32_t bits);
+/* How many bytes the packet had on the wire. */
+void qj_filter_length(struct qj_filter *, uint32_t low, uint32_t high);
+
+/* The next test is to not hold. */
+void qj_filter_not(struct qj_filter *);
+/* The tests that follow are an alternative to those before; offsets count from the start of the packet again. */
+void qj_filter_or(struct qj_filter *);
+
+/* Offsets of tests that follow count from `bytes` further on. */
+void qj_filter_skip(struct qj_filter *, uint32_t bytes);
+/* They count from `(number & mask) << shift` further on, the number being a field of at most 4 bytes; `>> -shift` if
+ * that is negative. `qj_filter_shift(filter, 0, 1, 0x0f, 2)` passes over an IPv4 header. From -31 to 31. */
+void qj_filter_shift(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t mask, int shift);
+
+/* An instruction for the BSD packet filter's machine: laid out as `struct bpf_insn` and `struct sock_filter`. */
+struct qj_filter_instruction {
+    uint16_t code;
+    uint8_t jt, jf;
+    uint32_t k;
+};
+
+/* The filter that matches what a program does not reject. */
+int qj_filter_of_program(const struct qj_filter_instruction *, size_t count, struct qj_filter **);
+/* A filter in text, such as "[12:2] == 0x800 && [23] == 6". */
+int qj_filter_of_text(const char *text, struct qj_filter **);
+/* A filter in tcpdump's syntax for packets of a link type (1 is Ethernet), through the system's libpcap. */
+int qj_filter_of_expression(const char *expression, int link_type, struct qj_filter **);
+
+/* May be null. */
+void qj_filter_free(struct qj_filter *);
+
+/* -- Classifiers -- */
+
+struct qj_classifier;
+
+/* A classifier without filters. */
+struct qj_classifier *qj_classifier_new(void);
+/* May be null. Its readers are freed before. */
+void qj_classifier_free(struct qj_classifier *);
+
+/* Adds a filter, which remains the caller's, and says its number. Of several that match a packet the one with the highest
+ * priority has it; among equals the one with the smaller number. */
+int qj_classifier_insert(struct qj_classifier *, const struct qj_filter *, uint32_t priority, uint32_t *number);
+/* Adds many, whose tables are built once, or none. Priorities may be null: all zero then. */
+int qj_classifier_insert_all(
+    struct qj_classifier *, const struct qj_filter *const *, const uint32_t *priorities, size_t count, uint32_t *numbers);
+/* Removes one. */
+int qj_classifier_remove(struct qj_classifier *, uint32_t number);
+
+/* How packets are classified: groups, what is compared and hashed, the code. To be freed by qj_filter_text_free(). */
+char *qj_classifier_explain(const struct qj_classifier *);
+/* May be null. */
+void qj_filter_text_free(char *);
+
+struct qj_classifier_stats {
+    uint64_t filters;
+    uint64_t groups;      /* of filters, or parts of filters, of one shape */
+    uint64_t programs;    /* filters that are run one by one */
+    uint64_t chunks;      /* pieces in which code is generated */
+    uint64_t interpreted; /* those of them for which there is none */
+    uint64_t code_bytes;
+    uint64_t table_bytes;
+    uint64_t generations; /* how often code has been generated */
+    uint64_t waiting;     /* things kept for readers that may still look at them */
+};
+
+void qj_classifier_stats(const struct qj_classifier *, struct qj_classifier_stats *);
+
+/* -- Readers -- */
+
+/* Classifies packets on one thread, while others change the filters. */
+struct qj_reader;
+
+struct qj_reader *qj_reader_new(const struct qj_classifier *);
+/* May be null. */
+void qj_reader_free(struct qj_reader *);
+
+/* Between these two, what is replaced is kept; so pin for a burst of packets, and not across a wait. A reader that is not
+ * pinned is, for each call. */
+void qj_reader_pin(struct qj_reader *);
+void qj_reader_unpin(struct qj_reader *);
+
+/* The bytes of a packet that were captured, and how many there were on the wire. */
+struct qj_packet {
+    const void *data;
+    uint32_t length, wire_length;
+};
+
+/* What a packet was classified as. Zero: no filter matches. */
+typedef uint64_t qj_match;
+
+/* Whether a filter matches, and its number; `number` may be null. */
+static inline bool qj_match_number(qj_match match, uint32_t *number) {
+    if (number != NULL) *number = ~(uint32_t)match;
+    return match != 0;
+}
+
+/* The priority of the filter that matches. */
+static inline uint32_t qj_match_priority(qj_match match) { return (uint32_t)(match >> 32); }
+
+/* The filter that has a packet. */
+qj_match qj_classify(struct qj_reader *, const void *data, uint32_t length);
+/* The same for packets of which not all was captured. */
+qj_match qj_classify_packet(struct qj_reader *, const struct qj_packet *);
+/* The filters that have these packets. */
+void qj_classify_batch(struct qj_reader *, const struct qj_packet *, size_t count, qj_match *);
+/* All filters that match a packet, the best first: how many, of which as many are written as there is room for. */
+size_t qj_classify_all(struct qj_reader *, const struct qj_packet *, qj_match *, size_t room);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
