@@ -78,6 +78,11 @@ const TOOLS: &[Tool] = &[
         probe: "qemu-system-riscv32 --version",
         needed_by: "programs on a 32-bit RISC-V serve real clients",
     },
+    Tool {
+        package: Package::Named("netcat-openbsd"),
+        probe: "nc -h",
+        needed_by: "half-closed connections to the TCP that is an example",
+    },
     Tool { package: Package::Named("iputils-ping"), probe: "ping -V", needed_by: "the kernel pings a program" },
     Tool {
         package: Package::Named("iproute2"),

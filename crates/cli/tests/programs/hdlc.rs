@@ -1,6 +1,6 @@
 //! PPP framing against an encoder and decoder written after RFC 1662 with the `crc` crate's check sequence.
 
-use super::{Random, engines, run_well};
+use super::{Random, engines, literal, run_well};
 use crc::{CRC_16_IBM_SDLC, Crc};
 
 const FCS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
@@ -23,12 +23,6 @@ fn encode(frames: &[Vec<u8>]) -> Vec<u8> {
         line.push(0x7e);
     }
     line
-}
-
-/// A byte string literal.
-fn literal(bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
-    format!("\"{hex}\"\n")
 }
 
 /// The bytes of a literal as `text:` prints it.

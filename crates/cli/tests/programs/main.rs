@@ -7,6 +7,7 @@ mod hdlc;
 mod line_editor;
 mod modbus;
 mod ping;
+mod tcpip;
 mod tftp;
 
 use quaject_test_support::{quick_compiler, tool};
@@ -51,6 +52,12 @@ fn run_well(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Ve
         String::from_utf8_lossy(&output.stderr)
     );
     output.stdout
+}
+
+/// A line that holds a byte string literal.
+fn literal(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    format!("\"{hex}\"\n")
 }
 
 /// A small deterministic source of test data (xorshift64*, Vigna 2016).

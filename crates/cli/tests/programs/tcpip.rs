@@ -1,0 +1,420 @@
+//! IPv4, ARP, ICMP, UDP, TCP and HTTP on them (examples/tcpip) against the kernel, curl and nc, in a network of their own;
+//! and against damaged frames, without a network.
+
+use super::{Random, repository, run};
+use quaject_test_support::{Effort, quick_compiler, tool};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const HOST: &str = "examples/tcpip/host.esp";
+
+/// Sizes around those of a segment, and around the buffers of a connection.
+const SIZES: &[usize] = &[0, 1, 1_459, 1_460, 1_461, 11_680, 23_361, 65_536, 1_048_576];
+
+/// What real networks do, at a rate at which it happens in every transfer.
+const BAD: &str = "--fault tap:loss=4%,dup=4%,reorder=4%,flip=1%,seed=3";
+
+/// The engines that can run the host: `jit` keeps a process's variables in registers and in memory of its own, finds no room
+/// for those of a connection, and says so.
+fn engines() -> Vec<&'static str> {
+    super::engines().into_iter().filter(|engine| *engine != "jit").collect()
+}
+
+/// A folder with files of these sizes, named after them.
+fn folder(sizes: &[usize]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for size in sizes {
+        let mut random = Random(*size as u64 + 1);
+        let content: Vec<u8> = (0..*size).map(|_| random.byte()).collect();
+        fs::write(folder.path().join(size.to_string()), content).expect("the folder is writable");
+    }
+    folder
+}
+
+/// Runs a script in a network where the host is at 10.77.0.2, in its folder.
+fn beside_host(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
+    let script = format!(
+        "ip link set lo up\n\
+         $QJ run $HOST --engine {engine} {options} & host=$!\n\
+         trap 'kill -TERM $host; wait $host; test $? = 143 || echo the host has ended' EXIT\n\
+         for i in $(seq 600); do ip link show tap0 >/dev/null 2>&1 && break; kill -0 $host || exit 1; sleep 0.05; done\n\
+         ip address add 10.77.0.1/24 dev tap0 && ip link set tap0 up || exit 1\n\
+         {script}"
+    );
+    Command::new("unshare")
+        .args(["--net", "bash", "-c", &script])
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("CC", quick_compiler())
+        .env("HOST", repository(HOST))
+        .current_dir(folder)
+        .output()
+        .expect("every Linux has `unshare`")
+}
+
+/// Asserts that a script did what it should, that the host outlived it, and what the script said.
+fn assert_said(output: &Output, expected: &str, what: &str) {
+    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}: {said}{complaint}");
+    assert_eq!(said, expected, "{what}: {complaint}");
+    assert!(!complaint.contains("fault["), "{what}: {complaint}");
+}
+
+fn tools_are_there() -> bool {
+    ["ip", "ping", "curl", "nc"].iter().all(|name| tool(&[name]).is_some())
+}
+
+#[test]
+fn the_kernel_curl_and_nc_are_served() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(SIZES);
+    for engine in engines() {
+        let script = "
+            for size in 0 1471 1472; do ping -q -c 2 -i 0.1 -W 20 -s $size 10.77.0.2 | grep -o '2 received'; done
+            for size in 0 1 1459 1460 1461 11680 23361 65536 1048576; do
+                curl -sS -m 60 http://10.77.0.2/$size | cmp - $size || echo $size differs
+            done
+            curl -sS -m 20 -I http://10.77.0.2/1461?x | tr -d '\\r'
+            for name in missing ../etc/passwd; do
+                curl -s -m 20 --path-as-is -o /dev/null -w '%{http_code}\\n' http://10.77.0.2/$name
+            done
+            # Ends before it has the answer.
+            printf 'GET /65536 HTTP/1.0\\r\\n\\r\\n' | timeout 20 nc -N 10.77.0.2 80 | tail -c 65536 | cmp - 65536
+            printf 'what\\n\\n' | timeout 20 nc -N 10.77.0.2 80 | head -1 | tr -d '\\r'
+            # Both ways at once.
+            timeout 60 nc -N 10.77.0.2 7 < 1048576 | cmp - 1048576
+            echo datagram | nc -u -w 1 10.77.0.2 7
+            curl -s -m 20 http://10.77.0.2:81/; echo refused: $?
+            # More at once than there are connections.
+            for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+                (curl -sS -m 60 http://10.77.0.2/65536 | cmp - 65536 || echo $i differs) & all=\"$all $!\"
+            done
+            wait $all
+            # Goes away while much is to come.
+            for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -m 0.1 --limit-rate 1000 -o /dev/null http://10.77.0.2/1048576; done
+            curl -sS -m 60 http://10.77.0.2/11680 | cmp - 11680
+        ";
+        let expected = "2 received\n2 received\n2 received\n\
+            HTTP/1.0 200 OK\nContent-Length: 1461\n\n404\n404\n\
+            HTTP/1.0 400 Bad Request\ndatagram\nrefused: 7\n";
+        assert_said(&beside_host(engine, "", folder.path(), script), expected, engine);
+    }
+}
+
+#[test]
+fn a_bad_network_is_borne() {
+    if !tools_are_there() {
+        return;
+    }
+    let size = Effort::wanted().pick(30_000, 200_000, 4_000_000);
+    let folder = folder(&[size]);
+    for engine in engines() {
+        let script = format!(
+            "for i in 1 2 3 4; do
+                 (curl -sS -m 100 http://10.77.0.2/{size} | cmp - {size} || echo $i differs) & all=\"$all $!\"
+             done
+             (timeout 100 nc -N 10.77.0.2 7 < {size} | cmp - {size} || echo echo differs) & all=\"$all $!\"
+             wait $all"
+        );
+        let output = beside_host(engine, BAD, folder.path(), &script);
+        assert_said(&output, "", engine);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(complaint.contains("lost") && complaint.contains("doubled"), "{engine}: {complaint}");
+    }
+}
+
+/// Requests for connections from hosts that are not there, as fast as they can be written.
+const FLOOD: &str = r#"
+layout ethernet { to: 48, from: 48, kind: 16 }
+channel outC: bytes[<=54] external in = "packet:tap0";
+const IP = "E\0\0(\0\0\0\0@\x06\0\0";
+process flood {
+  var random: u64 = 1;
+  for i in 0..20000 {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    var f: #bytes[<=54] = #"";
+    f.len = 54;
+    f.ethernet[0].to = 0x020000000002;
+    f.ethernet[0].from = 0x020000000099;
+    f.ethernet[0].kind = 0x0800;
+    f[14..26] = IP;
+    f.be32[26] = 0x0a4d0010 + u32(random >> 40) % 200;
+    f.be32[30] = 0x0a4d0002;
+    f.be16[34] = u16(random >> 48);
+    f.be16[36] = i % 2 == 0 ? 80 : 7;
+    f.be32[38] = u32(random >> 30);
+    f[46] = 0x50;
+    f[47] = 2;
+    f.be16[48] = 1000;
+    f.be16[24] = sum(freeze(f), 14, 34, 0);
+    f.be16[50] = sum(freeze(f), 26, 54, 6 + 20);
+    out(outC, freeze(f));
+  }
+}
+fn sum(f: bytes[<=54], first: int, end: int, more: u32) -> u16 {
+  var total = more;
+  for i in 0..(end - first) / 2 { total += f.be16[first + 2 * i]; }
+  total = (total >> 16) + (total & 0xffff);
+  return ~u16((total >> 16) + total);
+}
+"#;
+
+#[test]
+fn a_flood_of_requests_passes() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[1_461]);
+    fs::write(folder.path().join("flood.esp"), FLOOD).expect("the folder is writable");
+    // Connections that nobody wanted are given up after seven seconds.
+    for engine in &engines()[..Effort::wanted().pick(1, engines().len(), engines().len())] {
+        let script = "
+            $QJ run flood.esp || echo no flood
+            ping -q -c 2 -i 0.1 -W 20 10.77.0.2 | grep -o '2 received'
+            curl -sS -m 60 http://10.77.0.2/1461 | cmp - 1461
+        ";
+        assert_said(&beside_host(engine, "", folder.path(), script), "2 received\n", engine);
+    }
+}
+
+/// The HTTP program on the system's TCP: what is said to one is said to the other.
+#[test]
+fn http_does_not_mind_whose_tcp_it_is() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(SIZES);
+    for engine in engines() {
+        let script = format!(
+            "ip link set lo up\n\
+             $QJ run $HTTP --engine {engine} & server=$!\n\
+             trap 'kill $server; wait' EXIT\n\
+             for i in $(seq 600); do nc -z 127.0.0.1 8080 && break; sleep 0.05; done\n\
+             for size in 0 1461 1048576; do curl -sS -m 60 http://127.0.0.1:8080/$size | cmp - $size || exit 1; done\n\
+             curl -s -m 60 -o /dev/null -w '%{{http_code}}' http://127.0.0.1:8080/missing\n"
+        );
+        let output = Command::new("unshare")
+            .args(["--net", "bash", "-c", &script])
+            .env("QJ", env!("CARGO_BIN_EXE_qj"))
+            .env("CC", quick_compiler())
+            .env("HTTP", repository("examples/tcpip/kernel.esp"))
+            .current_dir(folder.path())
+            .output()
+            .expect("every Linux has `unshare`");
+        assert_said(&output, "404", engine);
+    }
+}
+
+const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const ADDRESS: [u8; 4] = [10, 77, 0, 2];
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// The Internet checksum (RFC 1071) of parts of even length, but for the last.
+fn checksum(parts: &[&[u8]]) -> [u8; 2] {
+    let bytes = parts.concat();
+    let sum: u64 =
+        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |byte| u64::from(*byte))).sum();
+    let folded = (0..4).fold(sum, |sum, _| (sum >> 16) + (sum & 0xffff));
+    (!(folded as u16)).to_be_bytes()
+}
+
+/// Flips bits anywhere from `first` on, once in `rarely` times.
+fn damage(random: &mut Random, bytes: &mut [u8], first: usize, rarely: u64) {
+    if random.below(rarely) == 0 && first < bytes.len() {
+        for _ in 0..=random.below(3) {
+            let at = first + random.below((bytes.len() - first) as u64) as usize;
+            bytes[at] = if random.below(2) == 0 { random.byte() } else { bytes[at] ^ 1 << random.below(8) };
+        }
+    }
+}
+
+fn ethernet(kind: u16, content: &[u8]) -> Vec<u8> {
+    [&OURS[..], &[2, 0, 0, 0, 0, 1], &kind.to_be_bytes(), content].concat()
+}
+
+fn ip(random: &mut Random, from: [u8; 4], protocol: u8, content: &[u8]) -> Vec<u8> {
+    let length = (20 + content.len()) as u16;
+    let mut header =
+        [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0, 0, 64, protocol, 0, 0], &from, &ADDRESS].concat();
+    damage(random, &mut header, 0, 30);
+    header[10..12].fill(0);
+    let sum = checksum(&[&header]);
+    header[10..12].copy_from_slice(&sum);
+    ethernet(0x0800, &[header, content.to_vec()].concat())
+}
+
+/// UDP or TCP, its checksum at this place.
+fn with_sum(from: [u8; 4], protocol: u8, mut content: Vec<u8>, at: usize) -> Vec<u8> {
+    content[at..at + 2].fill(0);
+    let sum = checksum(&[&from, &ADDRESS, &[0, protocol], &(content.len() as u16).to_be_bytes(), &content]);
+    content[at..at + 2].copy_from_slice(&sum);
+    content
+}
+
+/// The first number of a connection: with a key of zeros, at time 0 (RFC 6528).
+#[expect(deprecated, reason = "the one SipHash-2-4 of the standard library")]
+fn first_number(from: [u8; 4], port: u16, local: u16) -> u32 {
+    use std::hash::Hasher;
+    let mut hasher = std::hash::SipHasher::new_with_keys(0, 0);
+    let flow = u64::from(u32::from_be_bytes(from)) << 32 | u64::from(port) << 16 | u64::from(local);
+    hasher.write(&flow.to_le_bytes());
+    hasher.finish() as u32
+}
+
+/// A peer that knows the numbers of its connection and says anything, mostly in a sensible order.
+struct Peer {
+    address: [u8; 4],
+    port: u16,
+    local: u16,
+    open: bool,
+    seq: u32,
+}
+
+impl Peer {
+    fn segment(&mut self, random: &mut Random) -> Vec<u8> {
+        let (mut flags, mut data, mut options, mut seq) = (ACK, Vec::new(), Vec::new(), self.seq);
+        // What an answer to a request makes sensible: its header, segments, the whole, the end.
+        let acked = [1, 1, 42, 578, 1_114, 1_502, 5_042, 5_043][random.below(8) as usize];
+        let mut ack = first_number(self.address, self.port, self.local).wrapping_add(acked);
+        let action = if self.open { random.below(24) } else { 0 };
+        match action {
+            0 => {
+                seq = random.next() as u32;
+                flags = SYN;
+                let known =
+                    [vec![2, 4, 5, 180], vec![1, 3, 0], vec![2, 2, 255, 255], vec![8, 200, 0, 0], vec![2, 4, 0, 0]];
+                options = known[random.below(5) as usize].clone();
+                self.seq = seq.wrapping_add(1);
+                self.open = true;
+            }
+            1..=8 => {}
+            9..=13 => data = b"GET /f HTTP/1.0\r\n\r\n".to_vec(),
+            14..=16 => data = vec![b'x'; random.below(1_461) as usize],
+            17 => flags |= FIN,
+            18 => {
+                flags = RST;
+                self.open = false;
+            }
+            19 => flags = random.byte(),
+            _ => {
+                seq = seq.wrapping_add(random.below(6_000) as u32).wrapping_sub(3_000);
+                ack = ack.wrapping_add(random.below(6_000) as u32).wrapping_sub(3_000);
+                data = vec![b'y'; random.below(100) as usize];
+            }
+        }
+        if matches!(action, 9..=17) {
+            self.seq = seq.wrapping_add(data.len() as u32 + u32::from(flags & FIN));
+            if random.below(8) == 0 {
+                seq = seq.wrapping_add(100); // early
+            }
+        }
+        let window: u16 = [0, 1, 500, 8_000, 65_535, 65_535][random.below(6) as usize];
+        options.resize(options.len().next_multiple_of(4), 0);
+        let words = (5 + options.len() / 4) as u8;
+        let mut segment = [
+            &self.port.to_be_bytes()[..],
+            &self.local.to_be_bytes(),
+            &seq.to_be_bytes(),
+            &ack.to_be_bytes(),
+            &[words << 4, flags],
+            &window.to_be_bytes(),
+            &[0, 0, 0, 0],
+            &options,
+            &data,
+        ]
+        .concat();
+        damage(random, &mut segment, 12, 30);
+        let segment = with_sum(self.address, 6, segment, 16);
+        ip(random, self.address, 6, &segment)
+    }
+}
+
+fn arp_question(random: &mut Random, address: [u8; 4]) -> Vec<u8> {
+    let operation = 1 + random.below(2) as u8;
+    let start = [0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
+    ethernet(0x0806, &[&start[..], &address, &[0; 6], &ADDRESS].concat())
+}
+
+fn ping(content: &[u8]) -> Vec<u8> {
+    let mut message = [&[8, 0, 0, 0, 0, 1, 0, 1][..], content].concat();
+    let sum = checksum(&[&message]);
+    message[2..4].copy_from_slice(&sum);
+    message
+}
+
+/// One frame, and whatever may have happened to it.
+fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
+    let which = random.below(peers.len() as u64) as usize;
+    let from = peers[which].address;
+    let mut frame = match random.below(20) {
+        0 => arp_question(random, from),
+        1 => ip(random, from, 1, &ping(b"who")),
+        2 => {
+            let local = [0, 7, 7, 9][random.below(4) as usize];
+            let mut datagram = vec![3, random.byte(), 0, local, 0, 12, 0, 0, 1, 2, 3, 4];
+            damage(random, &mut datagram, 0, 4);
+            ip(random, from, 17, &with_sum(from, 17, datagram, 6))
+        }
+        3 => {
+            let protocol = random.byte();
+            ip(random, from, protocol, b"anything")
+        }
+        _ => peers[which].segment(random),
+    };
+    damage(random, &mut frame, 0, 30);
+    if random.below(30) == 0 {
+        frame.truncate(random.below(frame.len() as u64 + 1) as usize);
+    }
+    frame
+}
+
+#[test]
+fn whatever_arrives_the_host_goes_on() {
+    let folder = folder(&[]);
+    fs::write(folder.path().join("f"), vec![b'f'; 5_000]).expect("the folder is writable");
+    fs::write(folder.path().join("secret"), [0; 16]).expect("the folder is writable");
+    let path = folder.path().display();
+    let binds = [
+        "inC=text:-".to_owned(),
+        "outC=text:-".to_owned(),
+        format!("fileC=file:{path}"),
+        format!("fileReplyC=file:{path}"),
+        format!("secretC=bytes:{path}/secret"),
+    ];
+    let arguments: Vec<&str> = binds.iter().flat_map(|bind| ["--bind", bind]).collect();
+    for engine in engines() {
+        // Connections that have been led astray stay so until their time is over, so many runs find more than long ones.
+        let seeds =
+            if engine == "interp" { Effort::wanted().pick(4, 30, 10_000) } else { Effort::wanted().pick(2, 2, 100) };
+        let mut served = 0;
+        for seed in 1..=seeds {
+            let mut random = Random(seed);
+            let mut peers: Vec<Peer> = (0..24)
+                .map(|n| Peer {
+                    address: [10, 77, 0, [1, 3, 9][n % 3]],
+                    port: 1_000 + n as u16 / 6,
+                    local: [80, 7, 80, 81][n % 4],
+                    open: false,
+                    seq: 0,
+                })
+                .collect();
+            let mut frames: Vec<Vec<u8>> = (0..1_000).map(|_| frame(&mut random, &mut peers)).collect();
+            let address = peers[0].address;
+            frames.push(arp_question(&mut Random(1), address));
+            frames.push(ip(&mut Random(7), address, 1, &ping(b"still there?")));
+            let input: String = frames.iter().map(|frame| super::literal(frame)).collect();
+            let output = run(engine, HOST, &arguments, input.as_bytes());
+            let what = format!("engine {engine}, seed {seed}");
+            assert_eq!(output.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+            let said = String::from_utf8(output.stdout).expect("text");
+            served += said.matches("200 OK").count();
+            assert!(said.contains("still there?"), "{what}: no answer to a ping");
+        }
+        assert!(served > 0, "engine {engine}: no connection comes far enough to be worth the effort");
+    }
+}
