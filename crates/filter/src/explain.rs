@@ -90,8 +90,7 @@ fn ranges(text: &mut String, own: &Ranges) {
         let _ = writeln!(text, "    check    {} & {:#x} in {low:#x}..={high:#x}", what(fixed.number), fixed.mask);
     }
     for (at, axis) in own.axes.iter().enumerate() {
-        let rows = axis.rows.len() / (own.words + 1);
-        let _ = writeln!(text, "    axis     {at}: {rows} rows of {} words", own.words);
+        let _ = writeln!(text, "    axis     {at}: rows of {} bytes together", 8 * axis.rows.len());
         for dimension in &axis.dimensions {
             let Index { root, steps, .. } = &dimension.index;
             let _ = writeln!(

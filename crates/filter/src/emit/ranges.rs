@@ -5,7 +5,7 @@ use super::group::{full, load_number};
 use super::{Emitter, Last, Reg};
 use crate::ranges::{Axis, Dimension, Index, RANKS, Ranges};
 use crate::shape::{Number, Place};
-use quaject_vcode::{Core, Error, Extension, Label};
+use quaject_vcode::{Core, Error, Extension, Label, Register};
 
 /// What a base that is not there counts as: no packet is so long, and sums with it do not wrap.
 const NOWHERE: u64 = 1 << 40;
@@ -125,7 +125,9 @@ fn write_value(
 /// The row of an axis: where its rows begin, and what each index says.
 fn write_row(emitter: &mut Emitter<'_>, axis: &Axis, row: Reg, bases: &[Option<Reg>], value: Reg) -> Result<(), Error> {
     let offset = emitter.temporary()?;
-    emitter.asm.setul(row, axis.rows.as_ptr() as u64);
+    let rows = axis.rows.as_ptr() as u64;
+    let direct = axis.offsets.is_empty();
+    emitter.asm.setul(row, if direct { rows } else { axis.offsets.as_ptr() as u64 });
     for dimension in &axis.dimensions {
         let join = emitter.asm.label();
         emitter.asm.setu(offset, dimension.absent);
@@ -133,6 +135,11 @@ fn write_row(emitter: &mut Emitter<'_>, axis: &Axis, row: Reg, bases: &[Option<R
         write_value(emitter, value, dimension.number, dimension.mask, bases)?;
         write_find(emitter, dimension, value, offset)?;
         emitter.asm.bind(join);
+        emitter.asm.addul(row, row, offset);
+    }
+    if !direct {
+        emitter.asm.ldui(row, row, 0);
+        emitter.asm.setul(offset, rows);
         emitter.asm.addul(row, row, offset);
     }
     emitter.asm.putreg(offset);
@@ -181,17 +188,20 @@ fn write_blocks(
     last: Last,
 ) -> Result<(), Error> {
     // Where nobody looks at the packet any more, its registers are free.
-    let (summary, at) = match last {
+    let (summary, below) = match last {
         Last::Yes => (emitter.data, emitter.length),
         Last::No => (emitter.temporary()?, emitter.temporary()?),
     };
-    let (ranks, word, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
+    let (ranks, t) = (emitter.temporary()?, emitter.temporary()?);
+    let mut words = Vec::new();
+    for _ in 0..ranges.block_words {
+        words.push(emitter.temporary()?);
+    }
     let asm = &mut emitter.asm;
     let Some((first, rest)) = rows.split_first() else { return Err(Error::Registers) };
-    let summary_at = 8 * i32::try_from(ranges.words).map_err(|_| Error::Immediate)?;
-    asm.lduli(summary, *first, summary_at);
+    asm.lduli(summary, *first, 0);
     for row in rest {
-        asm.lduli(t, *row, summary_at);
+        asm.lduli(t, *row, 0);
         asm.andul(summary, summary, t);
     }
     asm.bequli(summary, 0, miss);
@@ -199,41 +209,59 @@ fn write_blocks(
     let again = asm.label();
     asm.bind(again);
     asm.ctzul(t, summary);
-    asm.adduli(word, summary, u64::MAX);
-    asm.andul(summary, summary, word);
     let block_words = ranges.block_words as u64;
-    asm.mululi(at, t, 8 * block_words);
     asm.mululi(ranks, t, 8 * block_words * RANKS as u64);
     asm.setul(t, ranges.ranks.as_ptr() as u64);
     asm.addul(ranks, ranks, t);
-    for own in 0..ranges.block_words {
-        if own > 0 {
-            asm.adduli(at, at, 8);
+    // The bits below the lowest, and then the summary without that.
+    asm.adduli(t, summary, u64::MAX);
+    asm.comul(below, summary);
+    asm.andul(below, below, t);
+    asm.andul(summary, summary, t);
+    for (at, row) in rows.iter().enumerate() {
+        asm.lduli(t, *row, 0);
+        asm.andul(t, t, below);
+        asm.popcountul(t, t);
+        asm.mululi(t, t, 8 * block_words);
+        asm.addul(t, t, *row);
+        for (own, word) in words.iter().enumerate() {
+            let offset = 8 * (own as i32 + 1);
+            if at == 0 {
+                asm.lduli(*word, t, offset);
+            } else if own + 1 < words.len() {
+                // Free inside one instruction, and `and` of registers does not use it.
+                let other = Reg::from_number(11);
+                asm.lduli(other, t, offset);
+                asm.andul(*word, *word, other);
+            } else {
+                asm.lduli(t, t, offset);
+                asm.andul(*word, *word, t);
+            }
         }
-        asm.ldul(word, *first, at);
-        for row in rest {
-            asm.ldul(t, *row, at);
-            asm.andul(word, word, t);
-        }
-        // Mostly one bit or none: the rank beyond those of a word's bits is zero.
+    }
+    for (own, word) in words.iter().enumerate() {
+        // The first bit of a word has its best rank, unless that filter is gone. The rank behind those of a word's bits is
+        // zero: that of a word without bits.
         let more = asm.label();
         asm.bind(more);
-        asm.ctzul(t, word);
+        asm.ctzul(t, *word);
         asm.lshuli(t, t, 3);
         asm.addul(t, t, ranks);
         asm.lduli(t, t, (8 * RANKS * own) as i32);
         asm.maxul(best, best, t);
-        asm.adduli(t, word, u64::MAX);
-        asm.andul(word, word, t);
-        asm.bneuli(word, 0, more);
+        asm.adduli(below, *word, u64::MAX);
+        asm.andul(*word, *word, below);
+        asm.setul(below, 0);
+        asm.movnzul(*word, below, t);
+        asm.bneuli(*word, 0, more);
     }
     asm.bneuli(summary, 0, again);
-    for register in [ranks, word, t] {
+    for register in words.into_iter().chain([ranks, t]) {
         asm.putreg(register);
     }
     if last == Last::No {
         asm.putreg(summary);
-        asm.putreg(at);
+        asm.putreg(below);
     }
     Ok(())
 }

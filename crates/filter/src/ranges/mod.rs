@@ -6,10 +6,13 @@
 //! the best rank of all that match instead of the first bit, so that the order is free.)
 //!
 //! ```text
-//! source address ── index ──> row of an axis   | bits of the filters .. | summary |
-//! protocol, port ── indices, added ──> row     | ..                     | ..      |     and of all rows
-//! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a row; 0: the filter is gone
+//! source address ── index ──> row of an axis   | summary | blocks that have bits .. |
+//! protocol, port ── indices, added ──> row     | ..      | ..                       |     and of all rows
+//! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a block; 0: the filter is gone
 //! ```
+//!
+//! Blocks without bits are not stored: how many bits of the summary are below that of a block says where it is. In a block
+//! the best rank comes first, so that of each word one bit is looked at.
 //!
 //! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
 
@@ -25,8 +28,8 @@ use spans::Spans;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most filters of a stage.
-pub(crate) const MOST: usize = 16_384;
+/// The most filters of a stage: 64 blocks of three words, each of which takes a register.
+pub(crate) const MOST: usize = 64 * 64 * 3;
 /// The most numbers that the filters of a stage look at.
 pub(crate) const MOST_DIMENSIONS: usize = 8;
 /// The most rows that are and-ed: each takes a register.
@@ -66,7 +69,7 @@ pub(crate) struct Dimension {
     /// Where it is; none for the length on the wire.
     pub(crate) number: Option<Number>,
     pub(crate) mask: u32,
-    /// From the number to bytes in its axis.
+    /// From the number to bytes in the rows of its axis, or in its offsets.
     pub(crate) index: Index,
     /// The same where the number is not in the packet.
     pub(crate) absent: u32,
@@ -76,6 +79,8 @@ pub(crate) struct Dimension {
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) dimensions: Vec<Dimension>,
+    /// Where rows begin, in bytes, if several indices lead here: their sum leads to one of these. Empty if it is where.
+    pub(crate) offsets: Box<[u32]>,
     pub(crate) rows: Box<[u64]>,
 }
 
@@ -85,7 +90,7 @@ pub(crate) struct Ranges {
     pub(crate) places: Vec<Place>,
     pub(crate) fixed: Vec<Fixed>,
     pub(crate) axes: Vec<Axis>,
-    /// Words of bits in a row; the summary follows them.
+    /// Words of bits in a row of which all blocks have bits.
     pub(crate) words: usize,
     /// Words of a block.
     pub(crate) block_words: usize,
@@ -216,8 +221,11 @@ impl Ranges {
             return None;
         }
         drafts.sort_by_key(|draft| std::cmp::Reverse(draft.starts.len()));
-        let order = order(&drafts, filters.len());
+        let mut order = order(&drafts, filters.len());
         let block_words = filters.len().div_ceil(BLOCKS * 64);
+        for block in order.chunks_mut(64 * block_words) {
+            block.sort_by_key(|filter| std::cmp::Reverse(filters[*filter as usize].1));
+        }
         let words = filters.len().div_ceil(block_words * 64) * block_words;
         for draft in &mut drafts {
             draft.sweep(&order, words);
@@ -249,7 +257,7 @@ impl Ranges {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        let rows: usize = self.axes.iter().map(|axis| 8 * axis.rows.len()).sum();
+        let rows: usize = self.axes.iter().map(|axis| 8 * axis.rows.len() + 4 * axis.offsets.len()).sum();
         let indices = self.axes.iter().flat_map(|axis| &axis.dimensions).map(|own| own.index.bytes());
         rows + indices.sum::<usize>() + 8 * self.ranks.len()
     }
@@ -273,16 +281,20 @@ impl Ranges {
                 Some(it) => own.index.find(it & own.mask),
                 None => own.absent,
             });
-            let start = offsets.sum::<u32>() as usize / 8;
-            *row = &axis.rows[start..start + self.words + 1];
+            let sum: u32 = offsets.sum();
+            let start = axis.offsets.get(sum as usize / 4).copied().unwrap_or(sum);
+            *row = &axis.rows[start as usize / 8..];
         }
         let rows = &rows[..self.axes.len()];
-        let all = |at: usize| rows.iter().fold(u64::MAX, |bits, row| bits & row[at]);
-        for block in bits(all(self.words)) {
-            for word in block * self.block_words..(block + 1) * self.block_words {
-                for bit in bits(all(word)) {
+        for block in bits(rows.iter().fold(u64::MAX, |bits, row| bits & row[0])) {
+            for own in 0..self.block_words {
+                let word = |row: &&[u64]| {
+                    let before = (row[0] & ((1 << block) - 1)).count_ones() as usize;
+                    row[1 + before * self.block_words + own]
+                };
+                for bit in bits(rows.iter().fold(u64::MAX, |bits, row| bits & word(row))) {
                     // Pairs with the release in `remove`.
-                    let rank = self.ranks[word * RANKS + bit].load(Ordering::Acquire);
+                    let rank = self.ranks[(block * self.block_words + own) * RANKS + bit].load(Ordering::Acquire);
                     if rank != 0 {
                         found(rank);
                     }
@@ -345,7 +357,8 @@ fn are_near(bases: &[Base], places: &[Place]) -> bool {
     terms.into_iter().all(|most| most < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
 }
 
-/// Filters in an order in which those that are wide in the same numbers, and those that allow the same, are together.
+/// Filters in an order in which those that are wide in the same of the two numbers with the most intervals, and those that
+/// allow the same, are together.
 fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
     let key = |filter: &u32| -> (u32, Vec<u32>) {
         let own = drafts.iter().enumerate();
@@ -356,7 +369,7 @@ fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
                 Some(spans) if !draft.is_wide(*filter as usize) => {
                     lows.push(spans.iter().next().map_or(0, |own| own.0))
                 }
-                Some(_) | None => wide |= 1 << at,
+                Some(_) | None => wide |= u32::from(at < 2) << at,
             }
         }
         (wide, lows)
@@ -401,36 +414,44 @@ impl Axis {
         block_words: usize,
         number: &impl Fn(&Aspect) -> Option<Number>,
     ) -> Axis {
-        let row_bytes = 8 * (words as u32 + 1);
         let classes = |at: &usize| drafts[*at].rows.len();
         let count: usize = members.iter().map(classes).product();
-        let mut rows = Vec::with_capacity(count * (words + 1));
+        let (mut rows, mut offsets) = (Vec::new(), Vec::with_capacity(count));
+        let mut bits = Vec::with_capacity(words);
         for row in 0..count {
-            let start = rows.len();
-            rows.resize(start + words, u64::MAX);
+            bits.clear();
+            bits.resize(words, u64::MAX);
             let mut rest = row;
             for member in members {
                 let own = &drafts[*member].rows[rest % classes(member)];
                 rest /= classes(member);
-                rows[start..].iter_mut().zip(own).for_each(|(word, own)| *word &= own);
+                bits.iter_mut().zip(own).for_each(|(word, own)| *word &= own);
             }
-            let blocks = rows[start..].chunks(block_words).enumerate();
-            let summary = blocks.fold(0, |all, (at, block)| all | u64::from(block.iter().any(|own| *own != 0)) << at);
-            rows.push(summary);
+            offsets.push(8 * rows.len() as u32);
+            let summary = rows.len();
+            rows.push(0);
+            for (at, block) in bits.chunks(block_words).enumerate() {
+                if block.iter().any(|word| *word != 0) {
+                    rows[summary] |= 1 << at;
+                    rows.extend(block);
+                }
+            }
         }
-        let mut factor = row_bytes;
+        let mut factor = 4;
         let mut dimensions = Vec::new();
         for member in members {
             let draft = &drafts[*member];
-            let offsets: Vec<u32> = draft.classes.iter().map(|class| class * factor).collect();
+            let place = |class: &u32| if members.len() == 1 { offsets[*class as usize] } else { class * factor };
+            let places: Vec<u32> = draft.classes.iter().map(place).collect();
             dimensions.push(Dimension {
                 number: number(&draft.aspect),
                 mask: draft.aspect.mask,
-                index: Index::new(&draft.starts, &offsets, draft.aspect.mask),
-                absent: draft.absent * factor,
+                index: Index::new(&draft.starts, &places, draft.aspect.mask),
+                absent: place(&draft.absent),
             });
             factor = factor.wrapping_mul(draft.rows.len() as u32);
         }
-        Axis { dimensions, rows: rows.into() }
+        let offsets = if members.len() > 1 { offsets.into() } else { Box::default() };
+        Axis { dimensions, offsets, rows: rows.into() }
     }
 }
