@@ -11,7 +11,7 @@ use capture::{Recorded, Writer, data_link, each};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::files::read_text;
 use quaject_filter::bpf::Program;
-use quaject_filter::fuzz::{Counts, Guard, Oracle, round};
+use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, one_program, round};
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
@@ -305,6 +305,10 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
         Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)
     };
     let oracles = [Oracle { name: "bpf_filter", disagrees: &disagrees }];
+    let kernel = Kernel::new().map_err(|error| say(&format!("warning: the kernel is not asked: {error}\n"))).ok();
+    let asks =
+        |program: &Program, packet: Packet<'_>, verdict: u32| kernel.as_ref()?.disagrees(program, packet, verdict);
+    let kernels = [Oracle { name: "the kernel", disagrees: &asks }];
     let mut guard = guard()?;
     let begun = Instant::now();
     let last = arguments.rounds.map(|rounds| arguments.seed.saturating_add(rounds));
@@ -317,7 +321,9 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
         if over {
             break;
         }
-        match round(seed, &mut guard, &oracles) {
+        // The kernel takes longer to change programs than to run them.
+        let outcome = round(seed, &mut guard, &oracles);
+        match outcome.and_then(|more| one_program(seed, &mut guard, &kernels).map(|_| more)) {
             Ok(more) => counts += more,
             Err(disagreement) => {
                 print_verdict(disagreement.to_string().as_bytes())?;
@@ -332,5 +338,6 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
          0 differences\n"
     );
     print_verdict(text.as_bytes())?;
+    say(&format!("the kernel's verdict {} times\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
     Ok(Status::Done)
 }
