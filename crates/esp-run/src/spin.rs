@@ -4,7 +4,7 @@
 use crate::compiler::{Workshop, compiler};
 use crate::trouble::{Trouble, reason};
 use quaject_esp_gen::promela::trail::{self, Trail, Written};
-use quaject_esp_gen::promela::{Model, Property, Reduction};
+use quaject_esp_gen::promela::{Model, Property, RESTS, Reduction};
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -119,7 +119,7 @@ impl Spin {
         let workshop = Workshop::open()?;
         workshop.write(MODEL, &model.text)?;
         let start = Instant::now();
-        self.translate(&workshop)?;
+        self.translate(&workshop, question)?;
         self.compile(&workshop, model, question, Order::Depth)?;
         let compiling = start.elapsed();
         let start = Instant::now();
@@ -170,8 +170,14 @@ impl Spin {
         Ok(search)
     }
 
-    fn translate(&self, workshop: &Workshop) -> Result<(), Trouble> {
+    fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), Trouble> {
         let mut command = Command::new("spin");
+        match question {
+            Question::Safety => {}
+            Question::Property(_) => {
+                command.arg(format!("-D{RESTS}"));
+            }
+        }
         command.args(["-a", MODEL]).current_dir(workshop.path(""));
         let said = run(&mut command, self.time).map_err(|error| {
             Trouble::new(format!("cannot run `spin`: {}", reason(&error))).help(

@@ -31,6 +31,29 @@ pub fn program(seed: u64) -> String {
     writer.text
 }
 
+/// A program whose processes may rest anywhere, with a label before each operation, and how many labels each has.
+pub fn lively(seed: u64) -> (String, Vec<u32>) {
+    let mut text = String::new();
+    let mut labels = Vec::new();
+    for line in program(seed).lines() {
+        let bare = line.trim_start();
+        if bare.starts_with("process ") {
+            labels.push(0);
+        }
+        let operation = bare.strip_prefix("idle ").unwrap_or(bare);
+        let is_statement = operation.ends_with(';') || operation == "alt {";
+        if is_statement && ["in(", "out(", "alt {"].iter().any(|start| operation.starts_with(start)) {
+            let label = labels.last_mut().expect("operations stand in processes");
+            *label += 1;
+            text += &format!("#{label} idle {operation}\n");
+        } else {
+            text += line;
+            text.push('\n');
+        }
+    }
+    (text, labels)
+}
+
 impl Writer {
     fn program(&mut self, processes: usize) {
         self.text.push_str("type pair = record { a: int, b: u8 };\n");

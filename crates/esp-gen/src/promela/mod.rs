@@ -121,6 +121,9 @@ pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refus
         body.plain("");
         body.append(process.lines);
     }
+    if !properties.is_empty() {
+        rests(&mut body);
+    }
     property::write(&properties, &mut body);
     let mut lines = Lines::default();
     header(&plan, &mut lines);
@@ -137,6 +140,19 @@ pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refus
     let reduction = if plan.exits { Reduction::Unsound } else { Reduction::Sound };
     let approximations = plan.approximations.into_inner();
     Ok(Model { text, lines: lines.lines, approximations, properties, reduction })
+}
+
+/// The word that makes runs that end go on for ever where they are, for `spin -D`. Without it Spin finds no run that
+/// ends when it is asked for fair ones.
+pub const RESTS: &str = "RESTS";
+
+fn rests(lines: &mut Lines) {
+    lines.plain("");
+    for text in
+        [format!("#ifdef {RESTS}").as_str(), "active proctype rests() {", "  do", "  :: timeout", "  od", "}", "#endif"]
+    {
+        lines.plain(text);
+    }
 }
 
 fn header(plan: &Plan<'_>, lines: &mut Lines) {

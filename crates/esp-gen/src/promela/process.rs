@@ -275,6 +275,11 @@ impl<'a> ProcessWriter<'_, 'a> {
         let empty = code.lines.is_empty();
         quantum::write(self, scope, entry, dirty, Returns::Never, &mut code);
         if empty && code.lines.len() == 1 && code.lines[0].text.starts_with("goto ") {
+            // A jump alone is no state of its own. Properties can tell that an instance has left a label before it is
+            // at the next one.
+            if !self.plan.model.properties.is_empty() {
+                lines.push(Mark::Local, code.lines[0].location, "skip;");
+            }
             return lines.append(code);
         }
         lines.plain("atomic {");

@@ -1,0 +1,154 @@
+//! Properties of runs that go on for ever: the built-in checker and Spin, both under weak fairness, say the same of
+//! Spin's examples and of random programs that never deadlock.
+
+use fastrand::Rng;
+use quaject_differential::talkative;
+use quaject_esp_check::{Limits, Options, Problem, Reduction, Verdict, check};
+use quaject_esp_gen::promela;
+use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::step::Checks;
+use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_test_support::{Effort, tool};
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("samples import nothing".into())
+    }
+}
+
+fn model(text: &str) -> Option<ModelProgram> {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("sample.esp", text));
+    let program = analyze(&mut sources, root, &mut NoImports).program?;
+    Some(lower_model(&program, program.models.first(), None, &sources))
+}
+
+/// Whether the model's one property holds; nothing if something else is wrong, or there are too many states.
+fn built_in(model: &ModelProgram) -> Option<bool> {
+    let limits = Limits { states: Some(20_000), ..Limits::default() };
+    let options = Options { reduction: Reduction::Off, limits, ..Options::default() };
+    match check(model, &options, &mut |_| {}).ok()?.verdict {
+        Verdict::Holds => Some(true),
+        Verdict::Violated(found) => matches!(found.problem, Problem::Property { .. }).then_some(false),
+        Verdict::Unfinished(_) => None,
+    }
+}
+
+/// Likewise, as Spin says; nothing if its model cannot be exact.
+fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
+    let generated = promela::generate(model, Checks::On).ok().filter(|model| model.approximations.is_empty())?;
+    let spin = Spin {
+        compiler: Some(vec![OsString::from("tcc")]),
+        memory_mib: 1024,
+        time: Duration::from_secs(60),
+        depth: 400_000,
+        reduction: promela::Reduction::Unsound,
+    };
+    let question = Question::Property(&generated.properties[0]);
+    let search = spin.search(&generated, model.program.instance_count(), question);
+    match search.unwrap_or_else(|trouble| panic!("{trouble}\n{text}\n{}", generated.text)).found {
+        Found::Nothing => Some(true),
+        Found::Property(_) => Some(false),
+        Found::NothingSoFar(_) | Found::Deadlock(_) | Found::Fault(_) => None,
+    }
+}
+
+/// Whether both engines can say whether the property holds; they say the same.
+fn agree(name: &str, text: &str) -> Option<bool> {
+    let model = model(text)?;
+    let ours = built_in(&model)?;
+    let theirs = of_spin(&model, text)?;
+    let spoken = promela::generate(&model, Checks::On).map(|model| model.text).unwrap_or_default();
+    assert_eq!(ours, theirs, "{name}: the built-in checker first, then Spin\n{text}\n{spoken}");
+    Some(ours)
+}
+
+#[test]
+fn properties_of_examples() {
+    let Some(_) = tool(&["tcc"]) else { return };
+    let (mut hold, mut fail) = (0, 0);
+    for (name, property) in [
+        ("peterson", "[] (critical:n <= 1)"),
+        ("peterson", "[] <> (critical:n == 1)"),
+        ("peterson", "<> (critical:n == 1) && [] (critical:n == 1 -> <> (critical:n == 0))"),
+        ("peterson", "<> [] (critical:n == 0)"),
+        ("peterson", "(critical:n == 0) U (critical:n == 1)"),
+        ("mobile2", "[] <> (sink:next == 2)"),
+        ("mobile2", "[] (sink:next < 3)"),
+        ("mobile2", "<> [] (sink:next == 0)"),
+        ("mobile2", "[] <> (controller:active == 1)"),
+        ("train", "[] (gate:n <= 2)"),
+        ("train", "[] <> (gate:n == 0)"),
+        ("train", "<> (gate:n == 2)"),
+        ("abp", "[] (sender:bit == 1 -> <> (sender:bit == 0))"),
+        ("abp", "<> [] (sender:bit == 1)"),
+        ("calculator", "[] (stack:n <= 4)"),
+        ("calculator", "<> (stack:n == 2)"),
+        ("calculator", "<> [] (stack:n == 0)"),
+        ("p117-idle", "[] (count:inside <= 1)"),
+        ("p117-idle", "<> (count:inside == 1)"),
+        ("p117-idle", "<> [] (count:inside == 0)"),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../spin-examples/{name}.esp"));
+        let program = std::fs::read_to_string(path).expect("the example is in the tree");
+        let text = format!("{program} model m {{ ltl \"{property}\"; }}");
+        match agree(&format!("{name}: {property}"), &text) {
+            Some(true) => hold += 1,
+            Some(false) => fail += 1,
+            None => println!("{name}: {property}: not both can say"),
+        }
+    }
+    println!("{hold} hold, {fail} do not");
+    assert!(hold >= 5 && fail >= 4, "{hold} hold, {fail} do not");
+}
+
+/// A property of it.
+fn property(rng: &mut Rng, labels: &[u32]) -> String {
+    let mut atom = || {
+        let process = rng.usize(0..labels.len());
+        format!("P{process}@L{}", rng.u32(1..labels[process].max(1) + 1))
+    };
+    let (a, b) = (atom(), atom());
+    match rng.u32(0..10) {
+        0 => format!("<> {a}"),
+        1 => format!("[] <> {a}"),
+        2 => format!("[] !{a}"),
+        3 => format!("<> [] !{a}"),
+        4 => format!("[] ({a} -> <> {b})"),
+        5 => format!("!{a} U {b}"),
+        6 => format!("[] ({a} -> <> !{a})"),
+        7 => format!("<> {a} -> <> {b}"),
+        8 => format!("([] <> {a}) -> ([] <> {b})"),
+        _ => format!("[] ({a} -> ({a} U {b}))"),
+    }
+}
+
+#[test]
+fn properties_of_random_programs() {
+    let Some(_) = tool(&["tcc"]) else { return };
+    let wanted = Effort::wanted().pick(4, 40, 1_000);
+    let (mut hold, mut fail) = (0, 0);
+    for seed in 0u64.. {
+        if hold + fail == wanted {
+            break;
+        }
+        let (program, labels) = talkative::lively(seed);
+        let mut rng = Rng::with_seed(seed);
+        let text = format!("{program}model m {{ ltl \"{}\"; }}\n", property(&mut rng, &labels));
+        match agree(&format!("seed {seed}"), &text) {
+            Some(true) => hold += 1,
+            Some(false) => fail += 1,
+            None => {}
+        }
+    }
+    println!("{hold} hold, {fail} do not");
+    assert!(hold * 8 > wanted && fail * 8 > wanted, "the samples are too much alike: {hold} hold, {fail} do not");
+}
