@@ -105,3 +105,46 @@ fn a_glance_finds_what_is_near_and_ends_where_there_is_no_end() {
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     folder.qj("check --verify wrong.esp").assert().code(1);
 }
+
+#[test]
+fn a_run_that_the_program_does_not_have_is_labelled() {
+    let program = "channel c(u8);
+process p { var on = true; while { if (on) out(c, 1); else out(c, 3); } }
+process q { while { in(c, $x); assert(x < 3); } }
+model m { abstract forget p.on; }
+";
+    let folder = Folder::with(&[("p.esp", program)]);
+    let said = |arguments: &str, code: i32| {
+        let assert = folder.qj(arguments).assert().code(code);
+        String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
+    };
+    let because = "SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here";
+    assert!(said("verify p.esp --trace p.qjt", 1).ends_with(&format!("{because}\n")));
+    assert!(said("replay p.qjt", 3).ends_with(&format!("{because}\n")));
+    let json: serde_json::Value = serde_json::from_str(&said("verify p.esp --json", 1)).expect("it is JSON");
+    assert_eq!(json["label"], "spurious");
+    assert_eq!(json["causes"], serde_json::json!(["forget p.on"]));
+    let real = program.replace("var on = true", "var on = false");
+    let folder = Folder::with(&[("p.esp", &real)]);
+    let assert = folder.qj("verify p.esp --json").assert().code(1);
+    let json: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON");
+    assert_eq!(json["label"], "real");
+    let plain = real.replace("abstract forget p.on;", "");
+    let folder = Folder::with(&[("p.esp", &plain)]);
+    let assert = folder.qj("verify p.esp --json").assert().code(1);
+    let json: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON");
+    assert_eq!(json["label"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_glance_ends_within_one_step_that_does_not() {
+    let local = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
+    let condition = "channel c(u64); fn f(x: u64) -> u64 { var n = x; while (n > 0) { n = n | 1; } return n; }
+        process p { out(c, 1); } process q { in(c, $x if f(x) > 0); }";
+    let outcomes = "extern fn f() -> u8;
+        process p { var n: u32 = 0; for i in 0..4 { n = n * 3 + u32(f()); } assert(n < 100000); }";
+    let folder = Folder::with(&[("a.esp", local), ("b.esp", condition), ("c.esp", outcomes)]);
+    let started = std::time::Instant::now();
+    folder.qj("check --verify a.esp b.esp c.esp").assert().code(0);
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+}

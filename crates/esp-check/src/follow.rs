@@ -17,13 +17,32 @@ const PATIENCE: u32 = 1 << 20;
 /// What goes wrong at the end of a run, with all that is said in it; nothing if the program has no such run, or
 /// nothing goes wrong in it.
 pub fn follow(model: &ModelProgram, steps: &[Step]) -> Result<Option<Counterexample>, Refusal> {
+    Ok(match follow_to(model, steps)? {
+        Followed::Goes(problem, steps) => Some(Counterexample { problem, steps, cycle: None }),
+        Followed::Nowhere | Followed::Unknown => None,
+    })
+}
+
+/// Where the steps of a run lead.
+pub(crate) enum Followed {
+    /// To this problem, with all that is said on the way.
+    Goes(Problem, Vec<Traced>),
+    /// The program has no such run, or nothing goes wrong in it.
+    Nowhere,
+    /// There was too much to try.
+    Unknown,
+}
+
+pub(crate) fn follow_to(model: &ModelProgram, steps: &[Step]) -> Result<Followed, Refusal> {
     let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
     let mut mover = Mover::new(&space)?;
     let start = mover.start();
     let mut search = Follower { mover, steps, way: Vec::new(), patience: PATIENCE };
-    let Some(problem) = search.go_on(&start) else { return Ok(None) };
-    let steps = narrate(&space, &search.way)?;
-    Ok(Some(Counterexample { problem, steps, cycle: None }))
+    Ok(match search.go_on(&start) {
+        Some(problem) => Followed::Goes(problem, narrate(&space, &search.way)?),
+        None if search.patience == 0 => Followed::Unknown,
+        None => Followed::Nowhere,
+    })
 }
 
 /// What is said in the steps of a run without choices of the world.

@@ -2,6 +2,7 @@
 //! steps of a search are looked up.
 
 use crate::moves::{Hop, Move, MoveEnd, Mover, UNKNOWN};
+use crate::options::Limit;
 use crate::parts::PartId;
 use crate::surroundings::Outside;
 use quaject_esp_ir::datum::Datum;
@@ -9,9 +10,12 @@ use quaject_esp_ir::explore::{Offered, Standing};
 use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use quaject_esp_ir::step::{Control, Effect, Step};
 use std::ops::Range;
+use std::time::Instant;
 
 /// Most IR steps from one operation to the next, before the search calls it endless.
-const MOST_FUEL: u64 = 1 << 26;
+pub(crate) const MOST_FUEL: u64 = 1 << 26;
+/// So many are taken before the clock is looked at.
+const FIRST_FUEL: u64 = 1 << 20;
 
 /// What is known of one instance in one part.
 #[derive(Debug)]
@@ -33,6 +37,23 @@ pub(crate) struct Info {
     pub(crate) settled: PartId,
     /// The instances with which it may have to do from here, without regard to what they do now.
     pub(crate) concerns: u128,
+}
+
+/// What may have come to no end for want of IR steps.
+pub(crate) trait MayBeShort {
+    fn is_short(&self) -> bool;
+}
+
+impl MayBeShort for Effect {
+    fn is_short(&self) -> bool {
+        *self == Effect::Unfinished
+    }
+}
+
+impl MayBeShort for bool {
+    fn is_short(&self) -> bool {
+        false
+    }
 }
 
 /// Open branches inside, each with its channel.
@@ -81,12 +102,18 @@ impl<'m> Mover<'m> {
         let mut singles = Vec::new();
         for (step, messages) in alone(slot, &standing, self.world.outside()) {
             for message in messages {
-                self.load(slot, part);
-                self.world.offer(message);
-                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step)
-                    && !self.machine.is_served(&mut self.state, &mut self.world, instance, branch)
-                {
-                    continue;
+                if self.is_cut(singles.len()) {
+                    break;
+                }
+                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                    let served = self.patiently(|mover, _| {
+                        mover.load(slot, part);
+                        mover.world.offer(message);
+                        mover.machine.is_served(&mut mover.state, &mut mover.world, instance, branch)
+                    });
+                    if served != Some(true) {
+                        continue;
+                    }
                 }
                 let restore = |mover: &mut Mover<'m>| mover.load(slot, part);
                 self.try_all(step, message, &[slot], &restore, &mut singles);
@@ -108,6 +135,7 @@ impl<'m> Mover<'m> {
     fn message(&mut self, slot: u32, branch: u32) -> Option<Vec<Datum>> {
         self.world.offer(None);
         self.world.choose(&[]);
+        self.machine.be_patient(FIRST_FUEL);
         // Looking at a message is not sending it.
         let executed = self.machine.coverage().cloned();
         let message = self.machine.message(&mut self.state, &mut self.world, slot, branch);
@@ -155,11 +183,8 @@ impl<'m> Mover<'m> {
         };
         self.world.offer(message);
         self.world.choose(&[]);
-        loop {
-            restore(self);
-            let mut fuel = MOST_FUEL;
-            self.begin_marks();
-            let effect = self.machine.step(step, &mut self.state, &mut self.world, &mut fuel);
+        while !self.is_cut(moves.len()) {
+            let Some(effect) = self.take(step, restore) else { break };
             self.end_marks(step, slots);
             let end = match effect {
                 Effect::Done => MoveEnd::Goes,
@@ -180,6 +205,40 @@ impl<'m> Mover<'m> {
         self.world.offer(None);
     }
 
+    /// Takes a step from the state that `restore` makes; nothing if there is no time for it.
+    fn take(&mut self, step: Step, restore: &dyn Fn(&mut Mover<'m>)) -> Option<Effect> {
+        self.patiently(|mover, mut fuel| {
+            restore(mover);
+            mover.world.rewind();
+            mover.begin_marks();
+            let effect = mover.machine.step(step, &mut mover.state, &mut mover.world, &mut fuel);
+            if mover.machine.is_impatient() { Effect::Unfinished } else { effect }
+        })
+    }
+
+    /// Tries something with so many IR steps, and what takes longer again with twice as many, up to the most there are.
+    /// Nothing if there is no time for that.
+    pub(crate) fn patiently<T>(&mut self, mut attempt: impl FnMut(&mut Mover<'m>, u64) -> T) -> Option<T>
+    where
+        T: MayBeShort,
+    {
+        let mut most = FIRST_FUEL;
+        loop {
+            self.machine.be_patient(most);
+            let started = self.deadline.map(|_| Instant::now());
+            let result = attempt(self, most);
+            if !result.is_short() && !self.machine.is_impatient() || most == MOST_FUEL {
+                return Some(result);
+            }
+            let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
+            if started.is_some_and(is_late) {
+                self.cut = Some(Limit::Time);
+                return None;
+            }
+            most *= 2;
+        }
+    }
+
     #[cold]
     pub(crate) fn meet(&mut self, sender: (u32, PartId), receiver: (u32, PartId)) -> (u32, u32) {
         let restore = |mover: &mut Mover<'m>| {
@@ -192,10 +251,13 @@ impl<'m> Mover<'m> {
         let ins = self.offers(receiver.0).1;
         for (sender_branch, out) in &outs {
             for (receiver_branch, _) in ins.iter().filter(|(_, channel)| channel == out) {
-                restore(self);
-                self.world.choose(&[]);
                 let (from, to) = ((sender.0, *sender_branch), (receiver.0, *receiver_branch));
-                if self.machine.can_meet(&mut self.state, &mut self.world, from, to) {
+                let met = self.patiently(|mover, _| {
+                    restore(mover);
+                    mover.world.choose(&[]);
+                    mover.machine.can_meet(&mut mover.state, &mut mover.world, from, to)
+                });
+                if met == Some(true) {
                     let (sender_branch, receiver_branch) = (from.1, to.1);
                     let step =
                         Step::Communicate { sender: sender.0, sender_branch, receiver: receiver.0, receiver_branch };

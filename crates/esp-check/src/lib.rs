@@ -6,13 +6,13 @@
 //!   space                    who can have to do with whom, by their text
 //!   parts, learn, moves      states as numbers; what steps do to them, worked out once; `whole`: each time anew
 //!   dispatch, reduce         whom a message can be for; which moves are enough
-//!   store, level, search     visited states; level after level
+//!   store, level, search     visited states; level after level; `meeting`: where threads wait for each other
 //!   ltl, automaton, watch    properties, and what they ask of states
 //!   liveness                 runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found
 //!   script, chart            that run as a text to take again, and as a picture
 //!   scene                    everybody at one moment of a run
-//!   confirm                  whether a run of a part is one of the whole program
+//!   confirm                  whether a run of a model that does more is one of the program itself
 //! ```
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod learn;
 mod level;
 mod liveness;
 mod ltl;
+mod meeting;
 mod moves;
 mod options;
 mod parts;
@@ -43,7 +44,7 @@ mod watch;
 mod whole;
 
 pub use chart::chart;
-pub use confirm::{Confirmation, confirm};
+pub use confirm::{Confirmation, Label, confirm};
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use follow::{follow, narrated};
@@ -100,12 +101,12 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     };
     let mut properties = Vec::new();
     if verdict == Verdict::Holds {
-        verdict = check_properties(model, options, formulas, &mut properties)?;
+        verdict = check_properties(model, options, started, formulas, &mut properties)?;
     }
     if verdict == Verdict::Holds && options.liveness == Liveness::Progress {
         let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+        verdict = endless(&space, &Goal::Starved, &options.limits.after(started.elapsed()), "")?;
         properties.push("nobody waits for ever while others go on (weak fairness)".to_string());
-        verdict = endless(&space, &Goal::Starved, options, "")?;
     }
     let unreached = match verdict {
         Verdict::Holds => report::unreached(model, &searched.coverage),
@@ -140,6 +141,7 @@ fn formulas(model: &ModelProgram) -> Result<Formulas, Refusal> {
 fn check_properties(
     model: &ModelProgram,
     options: &Options,
+    started: Instant,
     formulas: Formulas,
     hold: &mut Vec<String>,
 ) -> Result<Verdict, Refusal> {
@@ -150,7 +152,8 @@ fn check_properties(
             let message = "the property names more than 8 labels of one process, or more than 64 things".to_string();
             return Err(Refusal::Property(BadProperty { number, message, help: None }));
         }
-        match endless(&space, &Goal::Accepted(&Automaton::new(&formula)), options, text)? {
+        let limits = options.limits.after(started.elapsed());
+        match endless(&space, &Goal::Accepted(&Automaton::new(&formula)), &limits, text)? {
             Verdict::Holds => hold.push(text.clone()),
             verdict => return Ok(verdict),
         }
@@ -158,8 +161,8 @@ fn check_properties(
     Ok(Verdict::Holds)
 }
 
-fn endless(space: &Space<'_>, goal: &Goal<'_>, options: &Options, property: &str) -> Result<Verdict, Refusal> {
-    let lasso = match liveness::search(space, goal, &options.limits)? {
+fn endless(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits, property: &str) -> Result<Verdict, Refusal> {
+    let lasso = match liveness::search(space, goal, limits)? {
         Endless::None => return Ok(Verdict::Holds),
         Endless::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
         Endless::Found(lasso) => lasso,
@@ -174,6 +177,27 @@ fn endless(space: &Space<'_>, goal: &Goal<'_>, options: &Options, property: &str
     Ok(Verdict::Violated(Counterexample { problem, cycle: Some(lasso.cycle), steps }))
 }
 
+/// Who lost an object in the last step of a run: whoever took that step, but for those who have got nothing so far.
+fn last_holder(way: &[Chosen]) -> u32 {
+    let actor = |step: Step| match step {
+        Step::Communicate { receiver, .. } => receiver,
+        Step::Local { instance }
+        | Step::FromWorld { instance, .. }
+        | Step::ToWorld { instance, .. }
+        | Step::After { instance, .. }
+        | Step::Else { instance } => instance,
+    };
+    let is_local = |step: Step| matches!(step, Step::Local { .. });
+    let got = |before: &[Chosen], instance: u32| {
+        before
+            .iter()
+            .any(|chosen| !is_local(chosen.step) && reduce::actors(chosen.step) & space::bit(instance as usize) != 0)
+    };
+    let mut steps = (0..way.len()).rev().map(|index| (index, actor(way[index].step)));
+    let last = steps.find(|(index, instance)| !is_local(way[*index].step) || got(&way[..*index], *instance));
+    last.map_or(0, |(_, instance)| instance)
+}
+
 /// The run that leads to what was found.
 fn show(space: &Space<'_>, store: &Store, finding: &Finding) -> Result<Counterexample, TooLarge> {
     let mut way = retrace::way_to(space, store, finding.state)?;
@@ -181,15 +205,7 @@ fn show(space: &Space<'_>, store: &Store, finding: &Finding) -> Result<Counterex
         Wrong::Deadlock(report) => Problem::Fault(report.clone()),
         Wrong::Leak(pool) => {
             let pool = space.model.program.types.pool(*pool).name.to_string();
-            let last = way.last().map_or(0, |chosen| match chosen.step {
-                Step::Communicate { receiver, .. } => receiver,
-                Step::Local { instance }
-                | Step::FromWorld { instance, .. }
-                | Step::ToWorld { instance, .. }
-                | Step::After { instance, .. }
-                | Step::Else { instance } => instance,
-            });
-            Problem::Leak { pool, instance: last }
+            Problem::Leak { pool, instance: last_holder(&way) }
         }
         Wrong::Move(found) => {
             way.push(Chosen::of(found));

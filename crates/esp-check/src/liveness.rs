@@ -60,11 +60,15 @@ struct Graph {
 /// Looks for a run.
 pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Result<Endless, TooLarge> {
     let mut mover = Mover::new(space)?;
+    let started = Instant::now();
+    mover.limit(limits, started);
     let store = Store::new(space.width + 1, Compaction::Off);
-    let graph = match Graph::build(&mut mover, &store, goal, limits) {
+    let graph = match Graph::build(&mut mover, &store, goal, limits, started) {
         Ok(graph) => graph,
         Err(limit) => return Ok(Endless::Unfinished(limit)),
     };
+    // What was found is shown however long that takes.
+    mover.limit(&Limits::default(), started);
     let everybody = if space.instances >= MOST_IN_SETS { u128::MAX } else { bit(space.instances) - 1 };
     let all = |_: &Edge| true;
     match goal {
@@ -102,8 +106,13 @@ pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Res
 const STILL: u128 = u128::MAX;
 
 impl Graph {
-    fn build(mover: &mut Mover<'_>, store: &Store, goal: &Goal<'_>, limits: &Limits) -> Result<Graph, Limit> {
-        let started = Instant::now();
+    fn build(
+        mover: &mut Mover<'_>,
+        store: &Store,
+        goal: &Goal<'_>,
+        limits: &Limits,
+        started: Instant,
+    ) -> Result<Graph, Limit> {
         let single = [0u32];
         let next = |state: u32| match goal {
             Goal::Accepted(automaton) => &automaton.states[state as usize].next[..],
@@ -151,6 +160,9 @@ impl Graph {
             check_limits(limits, &graph, started)?;
             store.read(graph.nodes[at].state, &mut numbers);
             let (able, waiting) = mover.look(&numbers[..width]);
+            if let Some(limit) = mover.cut {
+                return Err(limit);
+            }
             let base = hash(&numbers[..width]);
             let first = graph.edges.len() as u32;
             let mut still = mover.found.is_empty();

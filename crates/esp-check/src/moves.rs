@@ -1,7 +1,8 @@
 //! The steps from a state given as numbers of parts, looked up among those that `learn` has worked out. Programs with
 //! pools, where one step can concern all instances, are stepped as a whole.
 
-use crate::learn::Info;
+use crate::learn::{Info, MOST_FUEL};
+use crate::options::{Limit, Limits};
 use crate::parts::PartId;
 use crate::space::{Space, Stepping};
 use crate::store;
@@ -14,6 +15,7 @@ use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::{Checks, Machine, State, Step, TooLarge};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Most remembered meetings of two instances.
 const MOST_MEETINGS: usize = 1 << 23;
@@ -95,12 +97,18 @@ pub(crate) struct Mover<'m> {
     pub(crate) holders: Option<Holders>,
     /// What was executed before the machine's own record was last cleared.
     pub(crate) executed: Option<Coverage>,
+    /// When no more moves are to be worked out, and how much memory those of one state may take.
+    pub(crate) deadline: Option<Instant>,
+    most_bytes: Option<u64>,
+    /// The limit at which moves were left out; those at hand are not all then.
+    pub(crate) cut: Option<Limit>,
 }
 
 impl<'m> Mover<'m> {
     pub(crate) fn new(space: &'m Space<'m>) -> Result<Mover<'m>, TooLarge> {
         let mut machine = Machine::new(&space.model.program, Checks::On)?;
         machine.watch();
+        machine.be_patient(MOST_FUEL);
         let mut state = machine.start();
         for instance in 0..space.instances as u32 {
             if space.is_left_out(instance) {
@@ -130,7 +138,30 @@ impl<'m> Mover<'m> {
             marks: vec![0; space.instances],
             values: space.observed.iter().map(|names| vec![0; names.len()]).collect(),
             executed: None,
+            deadline: None,
+            most_bytes: None,
+            cut: None,
         })
+    }
+
+    /// Moves are left out from now on where they would take longer, or more memory, than this from `started` on.
+    pub(crate) fn limit(&mut self, limits: &Limits, started: Instant) {
+        self.deadline = limits.time.and_then(|time| started.checked_add(time));
+        self.most_bytes = limits.bytes;
+    }
+
+    /// Whether a limit is reached while the moves of one state are worked out, so many so far.
+    pub(crate) fn is_cut(&mut self, moves: usize) -> bool {
+        if self.cut.is_some() {
+            return true;
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.cut = Some(Limit::Time);
+        }
+        if self.most_bytes.is_some_and(|most| (moves * size_of::<Move>()) as u64 > most) {
+            self.cut = Some(Limit::Memory);
+        }
+        self.cut.is_some()
     }
 
     /// The numbers of the first state. To be asked of a new mover.

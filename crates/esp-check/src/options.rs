@@ -89,6 +89,13 @@ pub struct Limits {
     pub time: Option<Duration>,
 }
 
+impl Limits {
+    /// What is left of them after so much time.
+    pub(crate) fn after(&self, used: Duration) -> Limits {
+        Limits { time: self.time.map(|time| time.saturating_sub(used)), ..self.clone() }
+    }
+}
+
 /// The limit a search ended at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {

@@ -13,6 +13,7 @@
 //! ```
 
 use crate::counterexample::{Counterexample, Problem, Traced};
+use crate::learn::MOST_FUEL;
 use crate::scene::Scene;
 use quaject_esp_ir::datum::{self, Datum};
 use quaject_esp_ir::explore::Offered;
@@ -169,6 +170,7 @@ impl Script {
         look: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn World),
     ) -> Result<Result<Counterexample, BadScript>, TooLarge> {
         let mut machine = Machine::new(&model.program, Checks::On)?;
+        machine.be_patient(MOST_FUEL);
         let mut state = machine.start();
         for instance in 0..state.instances() {
             if model.role(instance) == Role::LeftOut {
@@ -218,7 +220,10 @@ impl Script {
                 return bad(format!("step `{step}` is not possible here"));
             }
             found.steps.push(trace(&mut machine, &mut state, &mut world, step));
-            let effect = machine.step(step, &mut state, &mut world, &mut (1 << 26));
+            let mut effect = machine.step(step, &mut state, &mut world, &mut { MOST_FUEL });
+            if machine.is_impatient() {
+                effect = Effect::Unfinished;
+            }
             if let Some(name) = world.missing.take() {
                 return bad(format!("`{name}` is called, which the run does not tell of"));
             }
@@ -235,7 +240,14 @@ impl Script {
                     break;
                 }
                 Effect::Unfinished => {
-                    let Step::Local { instance } = step else { break };
+                    let instance = match step {
+                        Step::Communicate { sender, .. } => sender,
+                        Step::Local { instance }
+                        | Step::FromWorld { instance, .. }
+                        | Step::ToWorld { instance, .. }
+                        | Step::After { instance, .. }
+                        | Step::Else { instance } => instance,
+                    };
                     found.problem = Problem::Endless { instance, location };
                     break;
                 }

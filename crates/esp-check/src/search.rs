@@ -2,6 +2,7 @@
 //! several threads, each level is divided among them. Ends early at its limits, and says so.
 
 use crate::level::Level;
+use crate::meeting::Meeting;
 use crate::moves::{Move, MoveEnd, MoveRef, Mover};
 use crate::options::{Limit, Limits, Options, Progress, Reduction};
 use crate::space::Space;
@@ -12,7 +13,7 @@ use quaject_esp_ir::report::{FaultReport, Outcome};
 use quaject_esp_ir::step::TooLarge;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, RwLock};
+use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 /// States that a thread takes at once.
@@ -184,6 +185,10 @@ impl<'s, 'm> Worker<'s, 'm> {
         's: 'b,
     {
         self.mover.find(numbers);
+        if let Some(limit) = self.mover.cut {
+            self.shared.reach(limit);
+            return true;
+        }
         if let Some(pool) = self.mover.leak(numbers)
             && self.shared.find(Finding { state, what: Wrong::Leak(pool) })
         {
@@ -231,6 +236,10 @@ impl<'s, 'm> Worker<'s, 'm> {
                         taken = Taken::Progress;
                     }
                 }
+            }
+            if let Some(limit) = self.mover.cut {
+                self.shared.reach(limit);
+                return Taken::Over;
             }
             let (width, next, store) = (numbers.len(), &mut self.next, self.shared.store);
             let successors = &self.successors;
@@ -301,8 +310,12 @@ pub(crate) fn search<'m>(
         remembered: AtomicUsize::new(0),
     };
     let mut mover = Mover::new(space)?;
+    mover.limit(&options.limits, shared.started);
     let mut start = mover.start();
     mover.settle(&mut start);
+    if let Some(limit) = mover.cut {
+        shared.reach(limit);
+    }
     let mut main = Worker::new(&shared, space, mover);
     if let Added::New(first) = store.open().add(&mut main.pen, None, &start, hash(&start)) {
         main.next.push(store, first, &start);
@@ -310,33 +323,34 @@ pub(crate) fn search<'m>(
     let mut others = Vec::new();
     for _ in 1..options.threads.max(1) {
         let mut mover = Mover::new(space)?;
+        mover.limit(&options.limits, shared.started);
         mover.start();
         others.push(Worker::new(&shared, space, mover));
     }
-    let barrier = Barrier::new(others.len() + 1);
+    let meeting = Meeting::new(others.len() + 1);
     let collected: Mutex<Level> = Mutex::new(Level::default());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
     let mut depth = 0;
     std::thread::scope(|scope| {
         for mut worker in others {
-            let (shared, barrier, collected, coverages) = (&shared, &barrier, &collected, &coverages);
+            let (shared, meeting, collected, coverages) = (&shared, &meeting, &collected, &coverages);
             scope.spawn(move || {
                 loop {
-                    barrier.wait();
+                    meeting.wait();
                     if shared.over.load(Ordering::Relaxed) {
                         break;
                     }
                     worker.work(&mut || {});
                     collected.lock().expect("no thread panics with it").append(&mut worker.next);
-                    barrier.wait();
+                    meeting.wait();
                 }
                 let coverage = worker.mover.coverage();
                 coverages.lock().expect("no thread panics with it").extend(coverage);
             });
         }
-        depth = run_levels(&shared, &mut main, &barrier, &collected, options.threads > 1, progress);
+        depth = run_levels(&shared, &mut main, &meeting, &collected, options.threads > 1, progress);
         shared.over.store(true, Ordering::Relaxed);
-        barrier.wait();
+        meeting.wait();
     });
     let mut coverage = main.mover.coverage().unwrap_or_else(|| Coverage::new(&space.model.program));
     coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
@@ -350,7 +364,7 @@ pub(crate) fn search<'m>(
 fn run_levels(
     shared: &Shared<'_>,
     main: &mut Worker<'_, '_>,
-    barrier: &Barrier,
+    meeting: &Meeting,
     collected: &Mutex<Level>,
     divides: bool,
     progress: &mut dyn FnMut(Progress),
@@ -378,9 +392,9 @@ fn run_levels(
             }
         };
         if divides && waiting >= WORTH_DIVIDING {
-            barrier.wait();
+            meeting.wait();
             main.work(&mut tell);
-            barrier.wait();
+            meeting.wait();
         } else {
             main.work(&mut tell);
         }

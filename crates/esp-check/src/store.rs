@@ -20,7 +20,8 @@ const CHUNK_WORDS: usize = 1 << 16;
 const MOST_CHUNKS: usize = 1 << 16;
 /// Logarithm of the first table's length. An eighth of it holds what all threads together have not yet counted.
 const FIRST_BITS: u32 = 15;
-/// A thread adds so many states before it counts them for all to see: 64 threads stay below an eighth of a table.
+/// A thread adds so many states before it counts them for all to see, more in a large table: 64 threads stay below an
+/// eighth of it.
 const UNCOUNTED: usize = 16;
 /// States that are looked for together.
 pub(crate) const BUNDLE: usize = 32;
@@ -28,15 +29,19 @@ pub(crate) const BUNDLE: usize = 32;
 /// A visited state. No state has the reference 0.
 pub(crate) type StateRef = u32;
 
+/// Something that threads change often, in memory apart from what they only read.
+#[repr(align(128))]
+struct Apart<T>(T);
+
 /// All visited states.
 pub(crate) struct Store {
     /// Numbers per state.
     width: usize,
     compaction: Compaction,
     chunks: Vec<OnceLock<Box<[AtomicU32]>>>,
-    taken: AtomicUsize,
-    table: RwLock<Table>,
-    count: AtomicUsize,
+    taken: Apart<AtomicUsize>,
+    table: Apart<RwLock<Table>>,
+    count: Apart<AtomicUsize>,
 }
 
 struct Table {
@@ -128,15 +133,15 @@ impl Store {
             width,
             compaction,
             chunks,
-            taken: AtomicUsize::new(0),
-            table: RwLock::new(Table::new(FIRST_BITS)),
-            count: AtomicUsize::new(0),
+            taken: Apart(AtomicUsize::new(0)),
+            table: Apart(RwLock::new(Table::new(FIRST_BITS))),
+            count: Apart(AtomicUsize::new(0)),
         }
     }
 
     /// How many states there are, but for those that threads have not counted yet.
     pub(crate) fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.count.0.load(Ordering::Relaxed)
     }
 
     /// Whether its records can be read.
@@ -146,23 +151,23 @@ impl Store {
 
     /// How much memory they take, table included.
     pub(crate) fn bytes(&self) -> usize {
-        let slots = self.table.read().expect("no thread panics with the table").slots.len();
-        4 * self.taken.load(Ordering::Relaxed) * CHUNK_WORDS + 8 * slots
+        let slots = self.table.0.read().expect("no thread panics with the table").slots.len();
+        4 * self.taken.0.load(Ordering::Relaxed) * CHUNK_WORDS + 8 * slots
     }
 
     /// Opens the table for a batch, larger if it has become too full.
     pub(crate) fn open(&self) -> Book<'_> {
-        let table = self.table.read().expect("no thread panics with the table");
+        let table = self.table.0.read().expect("no thread panics with the table");
         if self.count() * 4 < table.slots.len() * 3 {
             return Book { store: self, table: Some(table) };
         }
         drop(table);
         self.grow();
-        Book { store: self, table: Some(self.table.read().expect("no thread panics with the table")) }
+        Book { store: self, table: Some(self.table.0.read().expect("no thread panics with the table")) }
     }
 
     fn grow(&self) {
-        let mut table = self.table.write().expect("no thread panics with the table");
+        let mut table = self.table.0.write().expect("no thread panics with the table");
         if self.count() * 4 < table.slots.len() * 3 {
             return;
         }
@@ -212,7 +217,7 @@ impl Store {
                 *found = signature(hash(&numbers));
             }
         } else {
-            for slot in self.table.read().expect("no thread panics with the table").slots.iter() {
+            for slot in self.table.0.read().expect("no thread panics with the table").slots.iter() {
                 let entry = slot.load(Ordering::Relaxed);
                 if let Some(found) = found.get_mut(&(entry as u32)) {
                     let lower = self.record(entry as u32)[1].load(Ordering::Relaxed);
@@ -278,7 +283,7 @@ pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
 impl Pen {
     /// Lets everybody know how many states it has added.
     pub(crate) fn count(&mut self, store: &Store) {
-        store.count.fetch_add(std::mem::take(&mut self.added), Ordering::Relaxed);
+        store.count.0.fetch_add(std::mem::take(&mut self.added), Ordering::Relaxed);
     }
 }
 
@@ -350,7 +355,7 @@ impl<'s> Book<'s> {
             start = end;
             tell(index, found);
         }
-        if pen.added >= UNCOUNTED {
+        if pen.added >= UNCOUNTED.max(table.slots.len() >> 11) {
             pen.count(self.store);
         }
     }
@@ -408,7 +413,7 @@ impl<'s> Book<'s> {
     fn write(&self, pen: &mut Pen, parent: Option<StateRef>, start: usize, end: usize) -> Option<StateRef> {
         let length = end - start + 1;
         if pen.next == 0 || pen.next + length > CHUNK_WORDS {
-            pen.chunk = self.store.taken.fetch_add(1, Ordering::Relaxed);
+            pen.chunk = self.store.taken.0.fetch_add(1, Ordering::Relaxed);
             if pen.chunk >= MOST_CHUNKS || length + 1 > CHUNK_WORDS {
                 return None;
             }

@@ -26,10 +26,16 @@ impl<'m> Mover<'m> {
                 None => vec![None],
             };
             for message in messages {
+                if self.is_cut(moves.len()) {
+                    break;
+                }
                 if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
-                    self.load_all(numbers);
-                    self.world.offer(message);
-                    if !self.machine.is_served(&mut self.state, &mut self.world, instance, branch) {
+                    let served = self.patiently(|mover, _| {
+                        mover.load_all(numbers);
+                        mover.world.offer(message);
+                        mover.machine.is_served(&mut mover.state, &mut mover.world, instance, branch)
+                    });
+                    if served != Some(true) {
                         continue;
                     }
                 }

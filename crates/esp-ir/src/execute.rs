@@ -84,6 +84,9 @@ pub(crate) struct Scratch {
     allowance: u64,
     /// IR steps executed.
     pub(crate) executed: u64,
+    /// Most IR steps of one region, and whether one has taken more since this was last set.
+    pub(crate) patience: u64,
+    pub(crate) is_impatient: bool,
     /// What processes have executed, if somebody wants to know.
     pub(crate) coverage: Option<Box<Coverage>>,
     /// Machine code for processes, if there is any.
@@ -111,7 +114,21 @@ const CALL_ALLOWANCE: u64 = 1 << 20;
 impl Scratch {
     pub(crate) fn new(code: &Code) -> Scratch {
         let frames = code.functions.iter().map(Frame::new).collect();
-        Scratch { frames, staging: Vec::new(), allowance: CALL_ALLOWANCE, executed: 0, coverage: None, native: None }
+        Scratch {
+            frames,
+            staging: Vec::new(),
+            allowance: CALL_ALLOWANCE,
+            executed: 0,
+            patience: u64::MAX,
+            is_impatient: false,
+            coverage: None,
+            native: None,
+        }
+    }
+
+    /// No region may take more IR steps than this from now on, and no call is given more at first for what others took.
+    pub(crate) fn begin_patience(&mut self, most_steps: u64) {
+        (self.patience, self.is_impatient, self.allowance) = (most_steps, false, CALL_ALLOWANCE);
     }
 
     /// Binds the parameters of an edge; where it leads.

@@ -184,6 +184,17 @@ impl Machine<'_> {
         self.code.instances.iter().map(|(process, _)| *process)
     }
 
+    /// From now on no guard, condition or message that is tried may take more IR steps than this: it then counts as a
+    /// fault, and [`Machine::is_impatient`] tells.
+    pub fn be_patient(&mut self, most_steps: u64) {
+        self.work.scratch.begin_patience(most_steps);
+    }
+
+    /// Whether one has taken more since [`Machine::be_patient`] was last called.
+    pub fn is_impatient(&self) -> bool {
+        self.work.scratch.is_impatient
+    }
+
     /// Notes from now on what processes execute.
     pub fn watch(&mut self) {
         self.work.scratch.coverage = Some(Box::new(Coverage::new(self.program())));

@@ -15,7 +15,7 @@
 //! [`ModelProgram::bounds`] of them; at `ToWorld` messages are accepted, or not, at any time. An `after` can be taken
 //! at any time: nothing says how long processes take.
 
-use crate::ir::{ChannelId, ExternId, ProcessId, Program, TypeId};
+use crate::ir::{ChannelId, ExternId, Location, ProcessId, Program, TypeId};
 use smol_str::SmolStr;
 
 /// A program and its surroundings.
@@ -31,7 +31,8 @@ pub struct ModelProgram {
     pub roles: Vec<Role>,
     /// How many of the channels are the program's own; stand-ins use no others.
     pub channels: u32,
-    /// How many of the extern functions are the program's own. Later ones give the messages of stand-ins.
+    /// How many of the extern functions are the program's own. Later ones give the values of forgotten parts, then the
+    /// messages of stand-ins.
     pub externs: u32,
     /// Per channel: most messages that the world sends.
     pub bounds: Vec<Option<u64>>,
@@ -39,8 +40,8 @@ pub struct ModelProgram {
     pub messages: Vec<Vec<Values>>,
     /// Per extern function: what it may return. A mutable argument is left as it is.
     pub results: Vec<Values>,
-    /// Parts that may be abstracted beyond that. Leaving them as they are is exact.
-    pub abstractions: Vec<(Abstraction, Part)>,
+    /// Parts inside that do more here than in the program, in order of text.
+    pub abstractions: Vec<Abstracted>,
     /// Properties in Spin's syntax.
     pub properties: Vec<String>,
 }
@@ -80,28 +81,38 @@ pub enum Values {
     One,
 }
 
+/// A part inside that does more than it does in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abstracted {
+    /// How.
+    pub kind: Abstraction,
+    /// The part, as the model names it.
+    pub name: SmolStr,
+    /// The function that gives its values, if it is forgotten.
+    pub stand_in: Option<ExternId>,
+    /// Where a value outside of its range ends a run.
+    pub limits: Vec<Location>,
+}
+
 /// How a part is abstracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abstraction {
-    /// The part is as good as not there.
+    /// The part is as good as not there: its value can be any.
     Drop,
-    /// Only a hash of it is kept.
-    Hash,
     /// Its value can be any.
     Forget,
-    /// From the first, up to but without the second.
+    /// From the first, up to but without the second; another value is a fault.
     Range(i128, i128),
 }
 
-/// What is abstracted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A variable, by its name in the text.
-    Variable(ProcessId, SmolStr),
-    /// A value of a message on a channel inside.
-    Payload(ChannelId, u32),
-    /// An extern function without a result.
-    Extern(ExternId),
+impl std::fmt::Display for Abstracted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Abstraction::Drop => write!(f, "drop {}", self.name),
+            Abstraction::Forget => write!(f, "forget {}", self.name),
+            Abstraction::Range(from, to) => write!(f, "range {} {from}..{to}", self.name),
+        }
+    }
 }
 
 impl ModelProgram {

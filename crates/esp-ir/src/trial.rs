@@ -56,15 +56,19 @@ impl<'a> Scene<'a> {
             world: &mut *self.world,
             own: instance,
         };
-        let mut fuel = u64::MAX;
+        let mut fuel = context.scratch.patience;
         match context.run(body, &mut self.state.instances[instance as usize].frame, region.entry, &mut fuel) {
             Stop::Value(pc) => Ok(pc),
             Stop::Trap(trap) => Err(trap),
+            Stop::Fuel(at) => {
+                // Whoever set a limit asks whether it was reached; like a fault, it counts as a match until then.
+                self.work.scratch.is_impatient = true;
+                Err(Box::new(Trap { fault: Fault::Overflow, location: body.locations[at as usize], name: None }))
+            }
             Stop::Wait(_)
             | Stop::Yield(_)
             | Stop::End
             | Stop::Exit(_)
-            | Stop::Fuel(_)
             | Stop::Native(_)
             | Stop::Enter(_)
             | Stop::Leave(_) => {

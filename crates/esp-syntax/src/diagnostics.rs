@@ -77,6 +77,7 @@ codes! {
     E0707 "`yield` to a process that cannot run",
     E0801 "model lacks a range",
     E0802 "property says nothing",
+    E0803 "cannot be abstracted",
     W0901 "hides an item",
     W0902 "implicit extern function",
     W0903 "channel without a writer or reader",

@@ -613,7 +613,46 @@ pub struct Model {
     /// Most messages on a channel.
     pub bounds: Vec<(ChannelId, u64)>,
     /// What is abstracted away, and how.
-    pub abstractions: Vec<(AbstractionKind, ModelPath)>,
+    pub abstractions: Vec<ModelAbstraction>,
+}
+
+impl Model {
+    /// The variables that properties name as `P:v` or `P[n]:v`: process and variable.
+    pub fn observed(&self) -> Vec<(SmolStr, SmolStr)> {
+        self.properties.iter().flat_map(|property| variables_of(property)).collect()
+    }
+}
+
+fn variables_of(property: &str) -> Vec<(SmolStr, SmolStr)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for (at, _) in property.match_indices(':') {
+        let before = property[..at].trim_end();
+        let before = match before.strip_suffix(']').and_then(|replica| replica.rfind('[')) {
+            Some(open) => before[..open].trim_end(),
+            None => before,
+        };
+        let process = &before[before.rfind(|c| !is_word(c)).map_or(0, |end| end + 1)..];
+        let after = property[at + 1..].trim_start();
+        let variable = &after[..after.find(|c| !is_word(c)).unwrap_or(after.len())];
+        if !process.is_empty() && !variable.is_empty() {
+            found.push((process.into(), variable.into()));
+        }
+    }
+    found
+}
+
+/// A part that a model abstracts.
+#[derive(Clone, Debug)]
+pub struct ModelAbstraction {
+    /// How.
+    pub kind: AbstractionKind,
+    /// What.
+    pub path: ModelPath,
+    /// Whether its value can decide what the program does.
+    pub weight: Weight,
+    /// Its place.
+    pub span: Span,
 }
 
 /// What a model explores.

@@ -2,7 +2,7 @@
 
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
-use quaject_esp_ir::lower::{lower_model, lower_model_with_variables};
+use quaject_esp_ir::lower::{lower_concrete, lower_model, lower_model_with_variables};
 use quaject_esp_ir::model::{ModelProgram, Scope};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
@@ -96,11 +96,13 @@ fn models_by(
     Ok(Modelled { sources, diagnostics, models: Some(models), program: Some(program) })
 }
 
-/// The whole program in the surroundings of a model of a part of it; nothing if the model is of the whole program.
+/// The program itself in the surroundings of a model of it; nothing if the model does no more than that, as it neither
+/// is of a part nor abstracts anything.
 pub fn whole(modelled: &Modelled, model: &ModelProgram) -> Option<ModelProgram> {
-    let program = modelled.program.as_ref().filter(|_| model.scope != Scope::All)?;
+    let does_more = model.scope != Scope::All || !model.abstractions.is_empty();
+    let program = modelled.program.as_ref().filter(|_| does_more)?;
     let written = program.models.iter().find(|written| Some(&written.name) == model.name.as_ref());
-    Some(lower_model(program, written, Some(ModelScope::All), &modelled.sources))
+    Some(lower_concrete(program, written, Some(ModelScope::All), &modelled.sources))
 }
 
 fn process(program: &hir::Program, name: &str) -> Result<ProcessId, NoSuch> {

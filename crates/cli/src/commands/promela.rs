@@ -76,7 +76,7 @@ pub(crate) fn verify(terminal: &Terminal, arguments: &Verify, options: &Options)
     let mut status = Status::Done;
     for model in models {
         let Some(text) = generate(terminal, model, Checks::On) else { return Ok(Status::Wrong) };
-        let found = one(&spin, model, &text, options, arguments.json)?;
+        let found = one(&spin, &modelled, model, &text, options, arguments.json)?;
         if status != Status::Wrong && found != Status::Done {
             status = found;
         }
@@ -87,6 +87,7 @@ pub(crate) fn verify(terminal: &Terminal, arguments: &Verify, options: &Options)
 /// Asks one model for its faults, then for each of its properties.
 fn one(
     spin: &Spin,
+    modelled: &Modelled,
     model: &ModelProgram,
     text: &promela::Model,
     options: &Options,
@@ -122,7 +123,7 @@ fn one(
         }),
         Found::Deadlock(trail) | Found::Fault(trail) => match follow(model, &trail.steps).map_err(refused)? {
             Some(found) => Verdict::Violated(found),
-            None => return spurious(model, text, &search),
+            None => return spurious(model, text, &search, json),
         },
     };
     let status = match &verdict {
@@ -141,7 +142,7 @@ fn one(
         restrictions: restrictions(model),
         properties: text.properties.iter().map(|property| property.source.clone()).collect(),
     };
-    tell(model, options, &report, json)?;
+    tell(modelled, model, options, &report, json)?;
     Ok(status)
 }
 
@@ -160,10 +161,23 @@ fn refused(refusal: Refusal) -> Stop {
 }
 
 /// The model went wrong where the program does not.
-fn spurious(model: &ModelProgram, text: &promela::Model, search: &Search) -> Result<Status, Stop> {
+fn spurious(model: &ModelProgram, text: &promela::Model, search: &Search, json: bool) -> Result<Status, Stop> {
+    let place = |location| location_text(&model.program, location);
+    if json {
+        let cause = |found: &promela::Approximation| format!("{}: {}", place(found.location), found.what);
+        let line = serde_json::json!({
+            "model": model.name.as_deref(),
+            "verdict": "unfinished",
+            "states": search.states,
+            "label": "spurious",
+            "causes": text.approximations.iter().map(cause).collect::<Vec<_>>(),
+        });
+        print_verdict(format!("{line}\n").as_bytes())?;
+        return Ok(Status::Unfinished);
+    }
     let mut told = String::from("NOT VERIFIED: what Spin has found is spurious: the program has no such run\n");
     for approximation in &text.approximations {
-        let place = location_text(&model.program, approximation.location);
+        let place = place(approximation.location);
         told.push_str(&format!("the model does more than the program at {place}: {}\n", approximation.what));
     }
     told.push_str(&format!("{} states; the built-in engine is exact here\n", search.states));

@@ -4,8 +4,8 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Compaction, Confirmation, Counterexample, Limits, Liveness, Options, Progress, Reduction, Refusal, Report,
-    Symmetry, Verdict, script,
+    Compaction, Counterexample, Label, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry,
+    Verdict, script,
 };
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
@@ -15,7 +15,7 @@ use quaject_esp_run::disk::{open_program, open_recorded};
 use quaject_esp_run::files::write_file;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
     if arguments.engine == VerifyEngine::Spin {
@@ -30,11 +30,8 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
     for model in models {
         let found = match explore(terminal, &modelled, model, &options)? {
             Some(report) => {
-                tell(model, &options, &report, arguments.json)?;
+                tell(&modelled, model, &options, &report, arguments.json)?;
                 if let Verdict::Violated(found) = &report.verdict {
-                    if !arguments.json {
-                        confirm(&modelled, model, found)?;
-                    }
                     keep(&arguments, &modelled, model, found)?;
                 }
                 match report.verdict {
@@ -56,17 +53,14 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
 /// How long the whole program is looked at, in seconds, and how much memory that may take.
 const CONFIRMING: (u64, u64) = (10, 1_000_000_000);
 
-/// Says of a run of a part whether the whole program goes wrong in the same way.
-fn confirm(modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Result<(), Stop> {
-    let Some(whole) = quaject_esp::whole(modelled, model) else { return Ok(()) };
+/// Whether the program itself goes wrong in the same way as a model that does more; nothing for other models.
+fn label(modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Option<Label> {
+    let whole = quaject_esp::whole(modelled, model)?;
     let (seconds, bytes) = CONFIRMING;
     let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)) };
-    let text = match quaject_esp_check::confirm(&whole, found, &limits) {
-        Ok(confirmation) => confirmation.text(),
-        Err(Refusal::TooLarge(_) | Refusal::Property(_)) => Confirmation::NotAsked.text(),
-        Err(Refusal::Unbounded(_)) => "the whole program was not asked: what comes from outside needs ranges",
-    };
-    print_verdict(format!("{text}\n").as_bytes())
+    let label = quaject_esp_check::confirm(&whole, model, found, &limits);
+    // What comes from outside can need ranges there.
+    Some(label.unwrap_or_else(|_| Label::not_asked(model, found)))
 }
 
 /// How long `qj check --verify` takes at most, in milliseconds.
@@ -74,14 +68,16 @@ const GLANCE_MS: u64 = 100;
 
 /// Explores a program for a short time; whether a run goes wrong, which has been told then.
 pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
+    let started = Instant::now();
     let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, &Subject::default()).map_err(no_such)?;
     let models = modelled.models.unwrap_or_default();
-    let time = Duration::from_millis(GLANCE_MS) / models.len().max(1) as u32;
-    let limits = Limits { states: None, bytes: Some(256_000_000), time: Some(time) };
-    let options = Options { limits, ..Options::default() };
     let mut wrong = false;
-    for model in &models {
+    for (number, model) in models.iter().enumerate() {
+        let left = Duration::from_millis(GLANCE_MS).saturating_sub(started.elapsed());
+        let time = left / (models.len() - number) as u32;
+        let limits = Limits { states: None, bytes: Some(256_000_000), time: Some(time) };
+        let options = Options { limits, ..Options::default() };
         // What cannot be explored, or not in this time, is for `qj verify` to tell.
         let Ok(report) = quaject_esp_check::check(model, &options, &mut |_| {}) else { continue };
         if let Verdict::Violated(_) = report.verdict {
@@ -133,7 +129,9 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
         shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
     }
     print_verdict(followed.text(model).as_bytes())?;
-    confirm(&modelled, model, &followed)?;
+    if let Some(label) = label(&modelled, model, &followed) {
+        print_verdict(format!("{}\n", label.text()).as_bytes())?;
+    }
     Ok(Status::Fault)
 }
 
@@ -210,17 +208,33 @@ fn progress_line(now: &Progress) -> String {
     format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
 }
 
-pub(crate) fn tell(model: &ModelProgram, options: &Options, report: &Report, json: bool) -> Result<(), Stop> {
+/// Says a verdict, and of a run that goes wrong whether it is one of the program itself.
+pub(crate) fn tell(
+    modelled: &Modelled,
+    model: &ModelProgram,
+    options: &Options,
+    report: &Report,
+    json: bool,
+) -> Result<(), Stop> {
+    let label_of = || match &report.verdict {
+        Verdict::Violated(found) => label(modelled, model, found),
+        Verdict::Holds | Verdict::Unfinished(_) => None,
+    };
     if json {
-        let mut line = json_of(model, options, report).to_string();
+        let mut line = json_of(model, options, report, label_of().as_ref()).to_string();
         line.push('\n');
         return print_verdict(line.as_bytes());
     }
-    print_verdict(report.text(model, options).as_bytes())
+    // The label can take a while.
+    print_verdict(report.text(model, options).as_bytes())?;
+    match label_of() {
+        Some(label) => print_verdict(format!("{}\n", label.text()).as_bytes()),
+        None => Ok(()),
+    }
 }
 
 /// The verdict for programs.
-fn json_of(model: &ModelProgram, options: &Options, report: &Report) -> serde_json::Value {
+fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Option<&Label>) -> serde_json::Value {
     let program = &model.program;
     let (verdict, counterexample) = match &report.verdict {
         Verdict::Holds => ("holds", None),
@@ -253,6 +267,8 @@ fn json_of(model: &ModelProgram, options: &Options, report: &Report) -> serde_js
         "problem": counterexample.map(|found| found.problem.name()),
         "explanation": counterexample.map(|found| found.problem.text(program)),
         "cycle": counterexample.and_then(|found| found.cycle),
+        "label": label.map(|label| label.confirmation.name()),
+        "causes": label.map(|label| &label.causes),
         "run": counterexample.map(steps),
     })
 }

@@ -87,18 +87,41 @@ fn a_swapped_order() {
 
 #[test]
 fn a_missing_unlink() {
-    let program = "memory manual; type t = bytes[<=4]; pool t 3; channel a: t external out; channel b: t external in;
-        process p { while { in(a, $x); out(b, x); unlink(x); } }";
-    let right = model(program, None);
-    assert_eq!(explore(&right, &Options::default()).verdict, Verdict::Holds);
+    let program = include_str!("../../../../examples/frames.esp");
+    for process in [None, Some("filter"), Some("sender")] {
+        assert_eq!(explore(&model(program, process), &Options::default()).verdict, Verdict::Holds, "{process:?}");
+    }
     planted(
         program,
-        "unlink(x);",
+        "unlink(frame);",
         "",
         expect![[r#"
-           1  world -> p: a("")  (p.esp:2:29)
-           2  p -> world: b("")  (p.esp:2:40)
-        an object of `t` is never released: `p` has lost it
+           1  world -> filter: frameInC("\0\0")  (p.esp:12:5)
+        an object of `frameT` is never released: `filter` has lost it
+    "#]],
+    );
+    // The process alone shows it too, whatever the other one does.
+    let alone = model(&program.replacen("unlink(frame);", "", 1), Some("filter"));
+    let Verdict::Violated(found) = explore(&alone, &Options::default()).verdict else { panic!("it is not found") };
+    expect![[r#"
+           1  world -> filter: frameInC("\0\0")  (p.esp:12:5)
+        an object of `frameT` is never released: `filter` has lost it
+    "#]]
+    .assert_eq(&found.text(&alone));
+}
+
+#[test]
+fn an_unlink_too_many() {
+    let program = include_str!("../../../../examples/frames.esp");
+    planted(
+        program,
+        "out(frameOutC, number, frame);",
+        "unlink(frame); out(frameOutC, number, frame);",
+        expect![[r#"
+           1  world -> filter: frameInC("\0\0\0")  (p.esp:12:5)
+           2  filter -> sender: keptC("\0\0\0")  (p.esp:13:25)
+           3  sender  (p.esp:22:15), sender.number() = 0, sender.number() = 0
+        fault `memory` in `sender` at p.esp:23:20, channel `frameOutC`
     "#]],
     );
 }

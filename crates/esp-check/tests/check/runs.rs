@@ -78,7 +78,7 @@ fn a_run_is_drawn() {
 fn confirmed(text: &str, slice: &str) -> Confirmation {
     let part = slice_of(text, slice);
     let Verdict::Violated(found) = explore(&part, &Options::default()).verdict else { panic!("the slice goes wrong") };
-    confirm(&model(text, None), &found, &Limits::default()).expect("the program can be explored")
+    confirm(&model(text, None), &part, &found, &Limits::default()).expect("the program can be explored").confirmation
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use expect_test::Expect;
 use quaject_esp_check::{Compaction, Options, Reduction, Report, Verdict, check};
-use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::lower::{lower_concrete, lower_model};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::hir::ModelScope;
@@ -28,6 +28,14 @@ pub(crate) fn model(text: &str, process: Option<&str>) -> ModelProgram {
         ModelScope::Process(quaject_esp_syntax::hir::ProcessId(index as u32))
     });
     lower_model(&program, program.models.first(), scope, &sources)
+}
+
+/// The program's first model without its abstractions.
+pub(crate) fn concrete(text: &str) -> ModelProgram {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", text));
+    let program = analyze(&mut sources, root, &mut NoImports).program.expect("the program is right");
+    lower_concrete(&program, program.models.first(), Some(ModelScope::All), &sources)
 }
 
 /// One process, and what the others may do at its ports.

@@ -404,8 +404,11 @@ impl<'a> Writer<'_, 'a> {
     /// Any of these values.
     pub(super) fn any(&mut self, cell: &Expr, kind: &Kind, values: Values, what: &str) {
         let (least, most) = match (kind, values) {
-            (Kind::Int(_), Values::Range(from, to)) => (from, to - 1),
-            (Kind::Bool, Values::All | Values::Range(..)) => (0, 1),
+            (Kind::Int(int), Values::Range(from, to)) => {
+                (from.max(IntType::min(*int)), (to - 1).min(IntType::max(*int)))
+            }
+            (Kind::Bool, Values::All) => (0, 1),
+            (Kind::Bool, Values::Range(from, to)) => (from.max(0), (to - 1).min(1)),
             (Kind::Int(int), Values::All) => (IntType::min(*int), IntType::max(*int)),
             (Kind::Pid(processes), _) => {
                 let program = self.scope.plan.program;

@@ -177,7 +177,10 @@ impl<'p> Builder<'_, '_, 'p> {
                     operand = Operand::Value(self.freeze(*value, span));
                 }
                 match (operand, self.storage(*local)) {
-                    (Operand::Value(value), Storage::Ssa) => self.write(*local, value),
+                    (Operand::Value(value), Storage::Ssa) => {
+                        self.hold_variable(*local, value, span);
+                        self.write(*local, value);
+                    }
                     (Operand::Place(from), Storage::Slot(slot)) => {
                         self.begin(slot);
                         let to = Place { base: Base::Slot(slot), path: Vec::new() };

@@ -5,8 +5,8 @@ use super::builder::{Builder, RegionKind, Storage, Write};
 use super::expression::{any, step};
 use super::operator::passed;
 use crate::ir::{
-    AltOrder, Base, Bind, BlockId, Branch, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Rest,
-    SlotId, Step, Terminator, TypeId, TypeTable, Wait,
+    AltOrder, Base, Bind, BlockId, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place,
+    Rest, SlotId, Step, Terminator, TypeId, TypeTable, Wait,
 };
 use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
@@ -39,6 +39,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 hir::Operation::In(..) | hir::Operation::After(..) => {}
             }
         }
+        self.choose_before_waiting(communicate, span);
         let arrivals: Vec<Arrival> =
             communicate.branches.iter().map(|branch| self.arrive(communicate.form, branch)).collect();
         let waiting = self.here();
@@ -97,11 +98,15 @@ impl<'p> Builder<'_, '_, 'p> {
                 patterns.iter().for_each(|pattern| equal_operands(pattern, &mut wanted));
                 wanted
             }
-            hir::Operation::Out(_, _, message) if form == CommunicateForm::Plain => {
-                let operands = self.message(message);
+            hir::Operation::Out(_, channel, message) => {
+                if form != CommunicateForm::Plain {
+                    return Arrival { guard, operands: self.forgotten_payloads(*channel, message) };
+                }
+                let mut operands = self.message(*channel, message);
+                let chosen = self.forgotten_payloads(*channel, message);
+                self.forget_payloads(*channel, &mut operands, chosen);
                 return Arrival { guard, operands };
             }
-            hir::Operation::Out(..) => Vec::new(),
             hir::Operation::After(amount, _) => vec![amount],
         };
         let operands = match guard {
@@ -198,7 +203,9 @@ impl<'p> Builder<'_, '_, 'p> {
                     Payload::Ready(operands.into_iter().map(passed).collect())
                 } else {
                     let region = self.in_region(RegionKind::Payload, |builder, _| {
-                        let values: Vec<Passed> = builder.message(message).into_iter().map(passed).collect();
+                        let mut values = builder.message(*channel, message);
+                        builder.forget_payloads(*channel, &mut values, operands);
+                        let values: Vec<Passed> = values.into_iter().map(passed).collect();
                         builder.end(Terminator::Result(values), branch.span);
                     });
                     self.set_then(region, then);
@@ -222,9 +229,10 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 
     /// Evaluates a message. It is read while the instance waits, so variables need no copy.
-    fn message(&mut self, message: &'p [Expr]) -> Vec<Operand> {
+    fn message(&mut self, channel: ChannelId, message: &'p [Expr]) -> Vec<Operand> {
         let mut operands = self.arguments(message, TypeTable::ERROR);
-        for (operand, expr) in operands.iter_mut().zip(message) {
+        for (number, (operand, expr)) in operands.iter_mut().zip(message).enumerate() {
+            self.hold_payload(channel, number, operand, expr.span);
             *operand = self.settled(operand.clone(), expr.ty, expr.span);
         }
         operands
@@ -272,7 +280,11 @@ impl<'p> Builder<'_, '_, 'p> {
         let values = self.bind_parameters(then, &bound);
         for (Bound { bind: _, ty, target, span }, value) in bound.into_iter().zip(values) {
             match target {
-                BoundTarget::Declare(_) => {}
+                BoundTarget::Declare(local) => {
+                    if let Operand::Value(value) = value {
+                        self.hold_variable(local, value, span);
+                    }
+                }
                 BoundTarget::Assign(place) => {
                     let value = self.coerce(value, ty, place.ty, span);
                     let target = self.target(place);
@@ -374,7 +386,7 @@ fn is_simple(expr: &Expr) -> bool {
 
 impl super::Context<'_> {
     /// Whether an expression asks `free(T)`, itself or in a function it calls.
-    fn asks_free(&self, expr: &Expr) -> bool {
+    pub(super) fn asks_free(&self, expr: &Expr) -> bool {
         any(expr, &mut |part| match &part.kind {
             ExprKind::FreeObjects(_) => true,
             ExprKind::CallFn(function, _) => self.free_functions[function.0 as usize],

@@ -24,7 +24,7 @@ impl Builder<'_, '_, '_> {
         match &expr.kind {
             ExprKind::Constant(constant) => self.define(ty, Op::Constant(*constant), span),
             ExprKind::Local(local) => match self.storage(*local) {
-                Storage::Ssa => self.read(*local),
+                Storage::Ssa => self.read_or_any(*local, span),
                 Storage::Slot(_) => unreachable!("variables in slots are no scalars"),
             },
             ExprKind::Content(_) | ExprKind::Field(..) | ExprKind::Index(..) => {
@@ -131,6 +131,14 @@ impl Builder<'_, '_, '_> {
         }
     }
 
+    /// The present value of a variable that lives in SSA form, or any if it is forgotten.
+    fn read_or_any(&mut self, local: hir::LocalId, span: Span) -> Value {
+        match self.forgotten_value(local, span) {
+            Some(Operand::Value(value)) => value,
+            Some(Operand::Place(_)) | None => self.read(local),
+        }
+    }
+
     /// The value in another scalar type, with the same low bits.
     pub(super) fn convert(&mut self, value: Value, ty: TypeId, span: Span) -> Value {
         if self.body.values[value.0 as usize].ty == ty {
@@ -232,7 +240,10 @@ impl Builder<'_, '_, '_> {
     pub(super) fn place(&mut self, expr: &Expr) -> Place {
         match &expr.kind {
             ExprKind::Local(local) => match self.storage(*local) {
-                Storage::Slot(slot) => Place { base: Base::Slot(slot), path: Vec::new() },
+                Storage::Slot(slot) => match self.forgotten_value(*local, expr.span) {
+                    Some(Operand::Place(place)) => place,
+                    Some(Operand::Value(_)) | None => Place { base: Base::Slot(slot), path: Vec::new() },
+                },
                 Storage::Ssa => unreachable!("variables in SSA form have no place"),
             },
             ExprKind::Content(inner) => {
@@ -434,7 +445,7 @@ impl Builder<'_, '_, '_> {
                 let cell = self.temporary(array);
                 let zero = self.define(TypeTable::I32, Op::Constant(0), span);
                 let place = step(&cell, Step::Element(zero));
-                let value = self.read(local);
+                let value = self.read_or_any(local, span);
                 self.effect(Op::Store(place.clone(), value), Write::Initial, span);
                 after.push((local, place.clone()));
                 Operand::Place(place)
@@ -446,6 +457,7 @@ impl Builder<'_, '_, '_> {
     pub(super) fn write_back(&mut self, cells: Vec<(hir::LocalId, Place)>, span: Span) {
         for (local, place) in cells {
             let value = self.define(self.local(local).ty, Op::Load(place), span);
+            self.hold_variable(local, value, span);
             self.write(local, value);
         }
     }
@@ -490,7 +502,7 @@ impl Builder<'_, '_, '_> {
     /// Reads what is about to be updated.
     pub(super) fn load(&mut self, target: &Target, ty: TypeId, span: Span) -> Value {
         let op = match target {
-            Target::Variable(local) => return self.read(*local),
+            Target::Variable(local) => return self.read_or_any(*local, span),
             Target::Memory(place) => Op::Load(place.clone()),
             Target::Length(place) => Op::Length(place.clone()),
             Target::Number(place, offset, bits, order) => {
@@ -505,7 +517,10 @@ impl Builder<'_, '_, '_> {
     /// Assigns a value of the target's type.
     pub(super) fn store(&mut self, target: Target, operand: Operand, span: Span) {
         let op = match (target, operand) {
-            (Target::Variable(local), Operand::Value(value)) => return self.write(local, value),
+            (Target::Variable(local), Operand::Value(value)) => {
+                self.hold_variable(local, value, span);
+                return self.write(local, value);
+            }
             (Target::Variable(local), Operand::Place(from)) => match self.storage(local) {
                 Storage::Slot(slot) => {
                     let to = Place { base: Base::Slot(slot), path: Vec::new() };

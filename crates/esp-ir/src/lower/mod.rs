@@ -5,11 +5,13 @@
 //!   statement, choice, communicate, expression     source constructs, one file each
 //!   builder                                        blocks and SSA values as they are made
 //!   model                                          a program with its environment, for those that explore it
+//!   abstraction                                    what a model forgets or limits
 //!   tidy                                           block parameters that always have one value, chains of jumps
 //!   predicates                                     what fast paths ask
 //!   counts                                         where counts begin, move and end
 //! ```
 
+mod abstraction;
 mod builder;
 mod choice;
 mod communicate;
@@ -25,7 +27,7 @@ mod tidy;
 use crate::graph;
 use crate::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
 use builder::Builder;
-pub use model::{lower_model, lower_model_with_variables};
+pub use model::{lower_concrete, lower_model, lower_model_with_variables};
 pub use predicates::{Predicate, elements, predicates};
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
@@ -108,6 +110,8 @@ struct Context<'p> {
     /// Predicates of fast paths, and which process is being lowered.
     predicates: Vec<predicates::Predicate<'p>>,
     process: Option<usize>,
+    /// What the model abstracts.
+    abstractions: abstraction::Abstractions,
 }
 
 impl<'p> Context<'p> {
@@ -125,6 +129,7 @@ impl<'p> Context<'p> {
             observed_here: Vec::new(),
             predicates: Vec::new(),
             process: None,
+            abstractions: abstraction::Abstractions::default(),
         }
     }
 

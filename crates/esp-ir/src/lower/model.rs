@@ -1,6 +1,7 @@
 //! From a checked program and a model of it to what is explored: environments become processes, processes left out
 //! become what their ports allow.
 
+use super::abstraction::Abstractions;
 use super::{Context, Observed, lower_with};
 use crate::ir::{
     self, AltOrder, Block, BlockId, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard, Instruction,
@@ -8,10 +9,9 @@ use crate::ir::{
     Slot, SlotId, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
 use crate::ir::{Base, Edge, ProcessId};
-use crate::model::{Abstraction, ModelProgram, Part, Role, Scope, Values};
+use crate::model::{ModelProgram, Role, Scope, Values};
 use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
 use quaject_esp_syntax::span::SourceMap;
-use smol_str::SmolStr;
 use std::borrow::Cow;
 
 /// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
@@ -21,9 +21,21 @@ pub fn lower_model(
     scope: Option<ModelScope>,
     sources: &SourceMap,
 ) -> ModelProgram {
-    let properties = model.iter().flat_map(|model| &model.properties);
-    let observed = Observed::Named(properties.flat_map(|text| variables_of(text)).collect());
-    lower_observed(program, model, scope, sources, observed)
+    lower_observed(program, model, scope, sources, (observed_by(model), Detail::Abstract))
+}
+
+/// Likewise, but nothing inside is abstracted: what is found there is what the program does in the model's environment.
+pub fn lower_concrete(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+) -> ModelProgram {
+    lower_observed(program, model, scope, sources, (observed_by(model), Detail::Concrete))
+}
+
+fn observed_by(model: Option<&hir::Model>) -> Observed {
+    Observed::Named(model.map(hir::Model::observed).unwrap_or_default())
 }
 
 /// Likewise, and every variable keeps its value where its process waits, for those who show them.
@@ -33,7 +45,14 @@ pub fn lower_model_with_variables(
     scope: Option<ModelScope>,
     sources: &SourceMap,
 ) -> ModelProgram {
-    lower_observed(program, model, scope, sources, Observed::All)
+    lower_observed(program, model, scope, sources, (Observed::All, Detail::Abstract))
+}
+
+/// Whether the inside is as the model abstracts it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Abstract,
+    Concrete,
 }
 
 fn lower_observed(
@@ -41,13 +60,16 @@ fn lower_observed(
     model: Option<&hir::Model>,
     scope: Option<ModelScope>,
     sources: &SourceMap,
-    observed: Observed,
+    (observed, detail): (Observed, Detail),
 ) -> ModelProgram {
     let environment = model.map_or(&[][..], |model| &model.environment);
     let mut context = Context::new(program, sources, usize::MAX);
     context.observed = observed;
+    let abstracted = model.filter(|_| detail == Detail::Abstract);
+    context.abstractions = abstracted.map(|model| Abstractions::of(program, model)).unwrap_or_default();
     let processes = program.processes.iter().chain(environment);
     let lowered = lower_with(&mut context, processes.map(|process| (process, Cow::Borrowed(&process.body[..]))));
+    let mut abstractions = std::mem::take(&mut context.abstractions);
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {
         ModelScope::All => Scope::All,
@@ -75,12 +97,16 @@ fn lower_observed(
         properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
         program: lowered,
     };
+    abstractions.add_functions(&mut result);
     let uses = Uses::of(&result);
     for channel in 0..result.channels {
         open_or_close(&mut result, ChannelId(channel), &uses);
     }
+    if let Some(model) = abstracted {
+        abstractions.tell(&mut result, program, model);
+    }
     if let Some(model) = model {
-        restrict(&mut result, model, program);
+        restrict(&mut result, model);
     }
     for (process, role) in result.program.processes.iter_mut().zip(&result.roles) {
         match role {
@@ -94,26 +120,6 @@ fn lower_observed(
         }
     }
     result
-}
-
-/// The variables that a property names as `P:v` or `P[n]:v`: process and variable.
-fn variables_of(property: &str) -> Vec<(SmolStr, SmolStr)> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut found = Vec::new();
-    for (at, _) in property.match_indices(':') {
-        let before = property[..at].trim_end();
-        let before = match before.strip_suffix(']').and_then(|replica| replica.rfind('[')) {
-            Some(open) => before[..open].trim_end(),
-            None => before,
-        };
-        let process = &before[before.rfind(|c| !is_word(c)).map_or(0, |end| end + 1)..];
-        let after = property[at + 1..].trim_start();
-        let variable = &after[..after.find(|c| !is_word(c)).unwrap_or(after.len())];
-        if !process.is_empty() && !variable.is_empty() {
-            found.push((process.into(), variable.into()));
-        }
-    }
-    found
 }
 
 fn weighed(weight: &Weight) -> Values {
@@ -362,43 +368,23 @@ fn rest_anywhere(body: &mut Body) {
 }
 
 /// Takes over what the model says of the world's messages and functions.
-fn restrict(result: &mut ModelProgram, model: &hir::Model, program: &hir::Program) {
+fn restrict(result: &mut ModelProgram, model: &hir::Model) {
     for (channel, bound) in &model.bounds {
         result.bounds[channel.0 as usize] = Some(*bound);
     }
-    for (kind, path) in &model.abstractions {
-        let values = match kind {
-            AbstractionKind::Range(from, to) => Values::Range(*from, *to),
-            AbstractionKind::Drop | AbstractionKind::Hash | AbstractionKind::Forget => Values::One,
-        };
-        let part = match path {
-            ModelPath::Extern(id) => {
-                result.results[id.0 as usize] = values;
-                continue;
-            }
-            ModelPath::Payload(channel, number) => {
-                match result.program.channels[channel.0 as usize].boundary {
-                    Boundary::FromWorld => {
-                        result.messages[channel.0 as usize][*number as usize] = values;
-                        continue;
-                    }
-                    Boundary::ToWorld => continue,
-                    Boundary::Internal => {}
+    for part in &model.abstractions {
+        // What the world sends and returns can be anything already where it decides, and one thing where it does not.
+        let AbstractionKind::Range(from, to) = part.kind else { continue };
+        match part.path {
+            ModelPath::Extern(id) => result.results[id.0 as usize] = Values::Range(from, to),
+            ModelPath::Payload(channel, number) => match result.program.channels[channel.0 as usize].boundary {
+                Boundary::FromWorld => {
+                    result.messages[channel.0 as usize][number as usize] = Values::Range(from, to);
                 }
-                Part::Payload(*channel, *number)
-            }
-            ModelPath::Variable(process, local) => {
-                let local = &program.processes[process.0 as usize].locals[local.0 as usize];
-                Part::Variable(*process, local.name.clone())
-            }
-        };
-        let kind = match kind {
-            AbstractionKind::Drop => Abstraction::Drop,
-            AbstractionKind::Hash => Abstraction::Hash,
-            AbstractionKind::Forget => Abstraction::Forget,
-            AbstractionKind::Range(from, to) => Abstraction::Range(*from, *to),
-        };
-        result.abstractions.push((kind, part));
+                Boundary::ToWorld | Boundary::Internal => {}
+            },
+            ModelPath::Variable(..) => {}
+        }
     }
 }
 

@@ -154,6 +154,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let goes_on = self.define(TypeTable::BOOL, Op::Binary(BinaryOp::Less, counter, end), span);
         self.branch(goes_on, inside, exit, span);
         self.enter(inside);
+        self.hold_variable(local, counter, span);
         self.loops.push(Loop { next, exit });
         self.statements(body);
         self.loops.pop();
@@ -176,6 +177,7 @@ impl<'p> Builder<'_, '_, 'p> {
                     if self.is_mutable_object(place.base) && !is_fresh(value) {
                         result = self.thaw(result, span);
                     }
+                    self.hold_variable(place.base, result, span);
                     self.write(place.base, result);
                 }
                 Storage::Slot(_) if is_local(value, place.base) => {}

@@ -1,6 +1,7 @@
 //! Semantic analysis: from syntax to the checked program. Finds every fault of section 7 that is not one of spelling;
 //! reads no file itself (a [`Loader`] does) and knows nothing of the IR.
 
+mod abstractions;
 mod access;
 mod allocation;
 mod assigned;

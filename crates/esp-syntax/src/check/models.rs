@@ -1,6 +1,7 @@
 //! Models: what is explored, with which environment, and what is abstracted (reference, section 11). Exploring is for
 //! the checker.
 
+use super::abstractions;
 use super::body::{Body, BodyKind};
 use super::constants::Constant;
 use super::names::{Checker, Entity, Named};
@@ -10,7 +11,11 @@ use super::types::{Limits, MAX_INSTANCES};
 use super::{assigned, statements};
 use crate::ast::{self, ModelClause};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, AbstractionKind, ExprKind, ExternId, ModelPath, ModelScope, ProcessId, Purity, Weight};
+use crate::hir::{
+    self, AbstractionKind, ExprKind, ExternId, LocalId, ModelAbstraction, ModelPath, ModelScope, ProcessId, Purity,
+    Weight,
+};
+use crate::span::Span;
 use crate::types::TypeTable;
 use smol_str::SmolStr;
 
@@ -25,8 +30,11 @@ pub(super) fn check(checker: &mut Checker) {
     let everything: Vec<ProcessId> = (0..checker.processes.len() as u32).map(ProcessId).collect();
     let models = std::mem::take(&mut checker.models);
     let environments: Vec<&[hir::Process]> = models.iter().map(|model| &model.environment[..]).collect();
-    let deciding = taint::deciding(checker, &everything, &environments);
+    let deciding = taint::deciding(checker, &everything, &environments, &observed(checker, &models));
     checker.models = models;
+    for abstraction in checker.models.iter_mut().flat_map(|model| &mut model.abstractions) {
+        abstraction.weight = deciding.weight(&abstraction.path);
+    }
     for id in deciding.externs {
         checker.externs[id.0 as usize].hir.weight = Weight::Decides;
     }
@@ -35,6 +43,23 @@ pub(super) fn check(checker: &mut Checker) {
             *weight = Weight::Decides;
         }
     }
+}
+
+/// The variables that properties ask for. Environments are numbered after the program's processes.
+fn observed(checker: &Checker, models: &[hir::Model]) -> Vec<(ProcessId, LocalId)> {
+    let asked: Vec<_> = models.iter().flat_map(hir::Model::observed).collect();
+    let own = checker.processes.iter().map(|process| process.hir.as_ref());
+    let environments = models.iter().flat_map(|model| &model.environment).map(Some);
+    let mut found = Vec::new();
+    for (number, process) in own.chain(environments).enumerate() {
+        let Some(process) = process else { continue };
+        for (index, local) in process.locals.iter().enumerate() {
+            if asked.iter().any(|(name, variable)| *name == process.name && *variable == local.name) {
+                found.push((ProcessId(number as u32), LocalId(index as u32)));
+            }
+        }
+    }
+    found
 }
 
 fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
@@ -77,28 +102,34 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
                     ast::Abstraction::Hash => AbstractionKind::Hash,
                     ast::Abstraction::Forget => AbstractionKind::Forget,
                 };
-                model.abstractions.extend(resolve_path(checker, path).map(|path| (kind, path)));
+                let resolved = resolve_path(checker, path);
+                model.abstractions.extend(resolved.map(|found| abstraction_of(kind, found, path.span)));
             }
             ModelClause::Range(path, from, to) => {
                 let (from_value, to_value) = (range_end(checker, from), range_end(checker, to));
                 let resolved = resolve_path(checker, path);
-                let (Some(path), Some(low), Some(high)) = (resolved, from_value, to_value) else { continue };
+                let (Some(found), Some(low), Some(high)) = (resolved, from_value, to_value) else { continue };
                 if low >= high {
                     let diagnostic = Diagnostic::new(Code::E0309, from.span.to(to.span), "this range is empty")
                         .help("the end is excluded: `0..2` is 0 and 1");
                     checker.report(diagnostic);
                 }
-                model.abstractions.push((AbstractionKind::Range(low, high), path));
+                model.abstractions.push(abstraction_of(AbstractionKind::Range(low, high), found, path.span));
             }
         }
     }
     if errors == checker.errors {
+        abstractions::check(checker, &model);
         require_ranges(checker, item, &model);
     }
     checker.models.push(model);
 }
 
-fn set_scope(checker: &mut Checker, scoped: &mut Option<crate::span::Span>, span: crate::span::Span) {
+fn abstraction_of(kind: AbstractionKind, path: ModelPath, span: Span) -> ModelAbstraction {
+    ModelAbstraction { kind, path, weight: Weight::Decides, span }
+}
+
+fn set_scope(checker: &mut Checker, scoped: &mut Option<Span>, span: Span) {
     if let Some(first) = scoped.replace(span) {
         let diagnostic = Diagnostic::new(Code::E0204, span, "what the model explores is given twice")
             .label(first, "first given here");
@@ -190,10 +221,13 @@ fn require_ranges(checker: &mut Checker, item: &ast::Model, model: &hir::Model) 
         ModelScope::Process(process) => vec![*process],
         ModelScope::Slice(processes) => processes.clone(),
     };
-    let deciding = taint::deciding(checker, &scope, &[&model.environment]);
+    let observed = observed(checker, std::slice::from_ref(model));
+    let deciding = taint::deciding(checker, &scope, &[&model.environment], &observed);
     for id in deciding.externs {
         let hir = &checker.externs[id.0 as usize].hir;
-        let ranged = model.abstractions.iter().any(|(_, path)| *path == ModelPath::Extern(id));
+        let ranged = model.abstractions.iter().any(|abstraction| {
+            abstraction.path == ModelPath::Extern(id) && matches!(abstraction.kind, AbstractionKind::Range(..))
+        });
         let integer = hir.result.is_some_and(|ty| checker.is_integer(ty));
         if ranged || !integer || hir.purity == Purity::Pure {
             continue;

@@ -8,6 +8,8 @@ use crate::hir::{
     self, Argument, BinaryOperator, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind,
     Place, ProcessId, Stmt, StmtKind, UnaryOperator,
 };
+use crate::hir::{ModelPath, PlaceStep, Weight};
+use crate::types::{Type, TypeId, TypeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Something a value can be in.
@@ -21,8 +23,8 @@ enum Holder {
 }
 
 /// From each holder to those its value goes to.
-#[derive(Default)]
-struct Flows {
+struct Flows<'t> {
+    types: &'t TypeTable,
     to: FxHashMap<Holder, Vec<Holder>>,
     externs: Vec<ExternId>,
 }
@@ -33,11 +35,32 @@ pub(super) struct Deciding {
     pub(super) externs: Vec<ExternId>,
     /// Values of messages.
     pub(super) payloads: FxHashSet<(ChannelId, u32)>,
+    variables: FxHashSet<(ProcessId, LocalId)>,
 }
 
-/// What decides what these processes do, and the environments of models.
-pub(super) fn deciding(checker: &Checker, scope: &[ProcessId], environments: &[&[hir::Process]]) -> Deciding {
-    let mut flows = Flows::default();
+impl Deciding {
+    /// Whether a part decides.
+    pub(super) fn weight(&self, path: &ModelPath) -> Weight {
+        let decides = match path {
+            ModelPath::Extern(id) => self.externs.contains(id),
+            ModelPath::Variable(process, local) => self.variables.contains(&(*process, *local)),
+            ModelPath::Payload(channel, number) => self.payloads.contains(&(*channel, *number)),
+        };
+        if decides { Weight::Decides } else { Weight::Idle }
+    }
+}
+
+/// What decides what these processes do, and the environments of models. What properties ask for decides too.
+pub(super) fn deciding(
+    checker: &Checker,
+    scope: &[ProcessId],
+    environments: &[&[hir::Process]],
+    observed: &[(ProcessId, LocalId)],
+) -> Deciding {
+    let mut flows = Flows { types: &checker.types, to: FxHashMap::default(), externs: Vec::new() };
+    for (process, local) in observed {
+        flows.add(Holder::Variable(*process, *local), Holder::Decision);
+    }
     for process in scope {
         if let Some(hir) = &checker.processes[process.0 as usize].hir {
             walk::statements(&hir.body, &mut |stmt| flows.statement(*process, stmt));
@@ -57,10 +80,14 @@ pub(super) fn deciding(checker: &Checker, scope: &[ProcessId], environments: &[&
         Holder::Payload(channel, number) => Some((*channel, *number)),
         Holder::Variable(..) | Holder::Result(_) | Holder::Decision => None,
     });
-    Deciding { payloads: payloads.collect(), externs: flows.externs }
+    let variables = backward.iter().filter_map(|holder| match holder {
+        Holder::Variable(process, local) => Some((*process, *local)),
+        Holder::Payload(..) | Holder::Result(_) | Holder::Decision => None,
+    });
+    Deciding { payloads: payloads.collect(), variables: variables.collect(), externs: flows.externs }
 }
 
-impl Flows {
+impl Flows<'_> {
     /// Every holder whose value can reach a decision.
     fn reaching(&self) -> FxHashSet<Holder> {
         let mut from: FxHashMap<Holder, Vec<Holder>> = FxHashMap::default();
@@ -81,7 +108,7 @@ impl Flows {
 
     /// Everything an expression's value depends on goes to a holder; its indices decide.
     fn expr(&mut self, process: ProcessId, expr: &Expr, target: Holder) {
-        if can_fault(expr) {
+        if can_fault(self.types, expr) {
             walk::operands(expr, &mut |operand| self.expr(process, operand, Holder::Decision));
         }
         match &expr.kind {
@@ -146,15 +173,19 @@ impl Flows {
 
     fn statement(&mut self, process: ProcessId, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::Update { place, value, .. } => {
-                // As of `can_fault`: the operation may overflow.
+            StmtKind::Update { place, operator, value, ty } => {
                 self.expr(process, value, Holder::Variable(process, place.base));
-                self.expr(process, value, Holder::Decision);
-                self.add(Holder::Variable(process, place.base), Holder::Decision);
+                if operator_can_fault(self.types, *operator, *ty) || can_lose_bits(place) {
+                    self.expr(process, value, Holder::Decision);
+                    self.add(Holder::Variable(process, place.base), Holder::Decision);
+                }
                 walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
             }
             StmtKind::Assign(place, value) => {
                 self.expr(process, value, Holder::Variable(process, place.base));
+                if can_lose_bits(place) {
+                    self.expr(process, value, Holder::Decision);
+                }
                 walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
             }
             StmtKind::Call(id, arguments) => {
@@ -198,30 +229,48 @@ impl Flows {
     }
 }
 
-/// Whether computing it can be a fault that depends on its operands, overflow included.
-fn can_fault(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Binary(operator, ..) => match operator {
-            BinaryOperator::Multiply
-            | BinaryOperator::Divide
-            | BinaryOperator::Remainder
-            | BinaryOperator::Add
-            | BinaryOperator::Subtract
-            | BinaryOperator::ShiftLeft
-            | BinaryOperator::ShiftRight
-            // The right side is computed only if the left one says so.
-            | BinaryOperator::And
-            | BinaryOperator::Or => true,
-            BinaryOperator::BitAnd
-            | BinaryOperator::BitXor
-            | BinaryOperator::BitOr
-            | BinaryOperator::Equal
-            | BinaryOperator::NotEqual
-            | BinaryOperator::Less
-            | BinaryOperator::LessEqual
-            | BinaryOperator::Greater
-            | BinaryOperator::GreaterEqual => false,
+/// Whether storing to a place faults if bits are lost: to a field of a layout.
+fn can_lose_bits(place: &Place) -> bool {
+    matches!(place.path.last(), Some(PlaceStep::LayoutField { .. }))
+}
+
+/// Whether an operator can fault on values of a type. Unsigned arithmetic wraps.
+fn operator_can_fault(types: &TypeTable, operator: BinaryOperator, ty: TypeId) -> bool {
+    match operator {
+        BinaryOperator::Multiply | BinaryOperator::Add | BinaryOperator::Subtract => match types.get(ty) {
+            Type::Int(int) => int.is_signed(),
+            Type::Error
+            | Type::Bool
+            | Type::Pid(_)
+            | Type::Bytes { .. }
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => true,
         },
+        BinaryOperator::Divide
+        | BinaryOperator::Remainder
+        | BinaryOperator::ShiftLeft
+        | BinaryOperator::ShiftRight
+        // The right side is computed only if the left one says so.
+        | BinaryOperator::And
+        | BinaryOperator::Or => true,
+        BinaryOperator::BitAnd
+        | BinaryOperator::BitXor
+        | BinaryOperator::BitOr
+        | BinaryOperator::Equal
+        | BinaryOperator::NotEqual
+        | BinaryOperator::Less
+        | BinaryOperator::LessEqual
+        | BinaryOperator::Greater
+        | BinaryOperator::GreaterEqual => false,
+    }
+}
+
+/// Whether computing it can be a fault that depends on its operands, overflow included.
+fn can_fault(types: &TypeTable, expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Binary(operator, ..) => operator_can_fault(types, *operator, expr.ty),
         ExprKind::Unary(operator, _) => match operator {
             UnaryOperator::Negate => true,
             UnaryOperator::Not | UnaryOperator::Complement => false,

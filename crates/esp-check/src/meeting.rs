@@ -1,0 +1,87 @@
+//! Where the threads of a search wait for each other between levels. Many levels take less time than it takes to wake a
+//! thread that sleeps, above all on a virtual machine; so a thread looks around for a while before it sleeps.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+
+/// How often a thread looks before it sleeps: some tens of microseconds.
+const LOOKS: u32 = 2_000;
+
+/// A place where so many threads meet, again and again.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    /// How many times all have met.
+    times: AtomicUsize,
+    sleepers: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Meeting {
+    pub(crate) fn new(threads: usize) -> Meeting {
+        Meeting {
+            threads,
+            arrived: AtomicUsize::new(0),
+            times: AtomicUsize::new(0),
+            sleepers: Mutex::new(()),
+            bell: Condvar::new(),
+        }
+    }
+
+    /// Waits until all are here.
+    pub(crate) fn wait(&self) {
+        // Relaxed: nobody can change it before this thread has arrived.
+        let times = self.times.load(Ordering::Relaxed);
+        // Pairs with itself: the last one to arrive sees all that the others have done.
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            // Relaxed: who arrives for the next meeting has seen `times` change.
+            self.arrived.store(0, Ordering::Relaxed);
+            let sleepers = self.sleepers.lock().expect("no thread panics with it");
+            // Pairs with the loads below.
+            self.times.store(times + 1, Ordering::Release);
+            drop(sleepers);
+            self.bell.notify_all();
+            return;
+        }
+        for _ in 0..LOOKS {
+            // Pairs with the store above, as does the next one.
+            if self.times.load(Ordering::Acquire) != times {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let mut sleepers = self.sleepers.lock().expect("no thread panics with it");
+        while self.times.load(Ordering::Acquire) == times {
+            sleepers = self.bell.wait(sleepers).expect("no thread panics with it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_goes_on_before_all_are_there() {
+        for threads in [1, 2, 3, 7] {
+            let (meeting, count) = (Meeting::new(threads), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for round in 1..200 {
+                            count.fetch_add(1, Ordering::Relaxed);
+                            meeting.wait();
+                            assert_eq!(count.load(Ordering::Relaxed), round * threads);
+                            meeting.wait();
+                            if round % 50 == 0 && count.load(Ordering::Relaxed) % 2 == 0 {
+                                // Some are late enough for others to sleep.
+                                std::thread::sleep(std::time::Duration::from_millis(1));
+                            }
+                        }
+                    });
+                }
+            });
+        }
+    }
+}

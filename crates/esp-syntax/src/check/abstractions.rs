@@ -1,0 +1,110 @@
+//! What a model can abstract (E0803): only integer variables have ranges; what is forgotten must not hold objects of a
+//! pool, whose number it decides, and must not be changed in part where its length decides whether that is possible.
+
+use super::names::Checker;
+use super::walk;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::{
+    self, AbstractionKind, Argument, Boundary, LocalId, Model, ModelAbstraction, ModelPath, Operation, Pattern,
+    PatternKind, Place, StmtKind,
+};
+use crate::types::{Type, TypeId, TypeTable};
+
+/// Checks the abstractions of a model.
+pub(super) fn check(checker: &mut Checker, model: &Model) {
+    for abstraction in &model.abstractions {
+        if let Some((message, help)) = refusal(checker, abstraction) {
+            checker.report(Diagnostic::new(Code::E0803, abstraction.span, message).help(help));
+        }
+    }
+}
+
+/// Why a part cannot be abstracted so, and what to do instead.
+fn refusal(checker: &Checker, abstraction: &ModelAbstraction) -> Option<(String, &'static str)> {
+    let name = checker.text(abstraction.span);
+    let (ty, variable) = match &abstraction.path {
+        ModelPath::Extern(_) => return None,
+        ModelPath::Variable(process, local) => {
+            let process = checker.processes[process.0 as usize].hir.as_ref()?;
+            (process.locals[local.0 as usize].ty, Some((process, *local)))
+        }
+        ModelPath::Payload(channel, number) => {
+            let channel = &checker.channels[channel.0 as usize].hir;
+            // What the world sends is limited, not abstracted.
+            if channel.boundary != Boundary::Internal {
+                return None;
+            }
+            (channel.payload[*number as usize], None)
+        }
+    };
+    let types = &checker.types;
+    match abstraction.kind {
+        AbstractionKind::Hash => None,
+        // Of a message from outside, a range limits every part.
+        AbstractionKind::Range(..) => {
+            let integer = variable.is_none() || matches!(types.get(ty), Type::Int(_) | Type::Error);
+            let message = format!("`{name}` is no integer, so it has no range");
+            (!integer).then_some((message, "`abstract forget` lets it have any value"))
+        }
+        AbstractionKind::Drop | AbstractionKind::Forget => {
+            if holds(types, ty, &|part| matches!(part, Type::Boxed(_))) {
+                let message = format!("`{name}` holds objects of a pool, which cannot be forgotten");
+                return Some((message, "leave it as it is, or verify its process alone"));
+            }
+            let (process, local) = variable.filter(|_| holds(types, ty, &|part| matches!(part, Type::Bytes { .. })))?;
+            let message = format!("`{name}` is changed in part, which depends on its length");
+            updated_in_part(process, local).then_some((message, "leave it as it is, or forget what is read from it"))
+        }
+    }
+}
+
+/// Whether a type or a part of it is of some kind.
+fn holds(types: &TypeTable, ty: TypeId, test: &dyn Fn(&Type) -> bool) -> bool {
+    let ty = types.get(ty);
+    test(ty)
+        || match ty {
+            Type::Array { element, .. } => holds(types, *element, test),
+            Type::Record(id) | Type::Union(id) => {
+                let mut parts = types.aggregate(*id).parts.iter().filter_map(|(_, ty)| *ty);
+                parts.any(|part| holds(types, part, test))
+            }
+            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } | Type::Boxed(_) => false,
+        }
+}
+
+/// Whether a part of a variable is assigned, or something appended to it.
+fn updated_in_part(process: &hir::Process, local: LocalId) -> bool {
+    let mut found = false;
+    let is_part = |place: &Place| place.base == local && !place.path.is_empty();
+    walk::statements(&process.body, &mut |stmt| {
+        found |= match &stmt.kind {
+            StmtKind::Assign(place, _) => is_part(place),
+            StmtKind::Update { place, .. } => place.base == local,
+            StmtKind::Call(_, arguments) => arguments.iter().any(|argument| match argument {
+                Argument::Value(_) => false,
+                Argument::Mutable(place) => is_part(place),
+            }),
+            StmtKind::Match(_, arms) => arms.iter().any(|(pattern, _)| assigns(pattern, &is_part)),
+            StmtKind::Communicate(communicate) => communicate.branches.iter().any(|branch| match &branch.operation {
+                Operation::In(_, _, patterns) => patterns.iter().any(|pattern| assigns(pattern, &is_part)),
+                Operation::Out(..) | Operation::After(..) => false,
+            }),
+            _ => false,
+        }
+    });
+    found
+}
+
+fn assigns(pattern: &Pattern, test: &dyn Fn(&Place) -> bool) -> bool {
+    match &pattern.kind {
+        PatternKind::Assign(place) => test(place),
+        PatternKind::Tag(_, payload) => payload.iter().any(|payload| assigns(payload, test)),
+        PatternKind::Record(parts) | PatternKind::Array(parts) => parts.iter().any(|part| assigns(part, test)),
+        PatternKind::Any
+        | PatternKind::Declare(_)
+        | PatternKind::Constant(_)
+        | PatternKind::Bytes(_)
+        | PatternKind::OwnId
+        | PatternKind::Equal(_) => false,
+    }
+}
