@@ -357,6 +357,10 @@ impl Group {
         self.tidy(epochs);
         let own = &mut self.entries[entry as usize];
         let before = own.members.len();
+        if before == 0 {
+            // Two alternatives of the filter had this key, and went together.
+            return;
+        }
         own.members.retain(|member| member.rank != rank);
         self.members -= before - own.members.len();
         let empty = own.members.is_empty();

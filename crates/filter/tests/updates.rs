@@ -232,6 +232,22 @@ fn a_known_shape_needs_no_new_code() {
 }
 
 #[test]
+fn alternatives_with_one_key_go_once() {
+    let ip = Scope::packet().skip(14);
+    let filter = |port: u32| {
+        let either = ip.within(2, 2, 0..=9) | ip.within(2, 2, 20..=29);
+        (ip.equals(16, 2, port) & either).filter().expect("fields have widths")
+    };
+    let classifier = Classifier::new();
+    for round in 0..20 {
+        let insert = |port: u32| classifier.insert(&filter(port + round), 0).expect("there is room");
+        let ids: Vec<Id> = (0..60).map(insert).collect();
+        ids.into_iter().for_each(|id| classifier.remove(id).expect("it is there"));
+    }
+    assert_eq!(classifier.stats().filters, 0);
+}
+
+#[test]
 fn more_than_a_million_filters() {
     if quaject_test_support::quick_run("a million filters") {
         return;
