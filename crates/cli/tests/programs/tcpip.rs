@@ -1,7 +1,7 @@
 //! IPv4, ARP, ICMP, UDP, TCP and HTTP on them (examples/tcpip) against the kernel, curl and nc, in a network of their own;
 //! and against damaged frames, without a network.
 
-use super::{Random, repository, run};
+use super::{Random, engines, repository, run};
 use quaject_test_support::{Effort, quick_compiler, tool};
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,6 @@ const SIZES: &[usize] = &[0, 1, 1_459, 1_460, 1_461, 11_680, 23_361, 65_536, 1_0
 
 /// What real networks do, at a rate at which it happens in every transfer.
 const BAD: &str = "--fault tap:loss=4%,dup=4%,reorder=4%,flip=1%,seed=3";
-
-/// The engines that can run the host: `jit` keeps a process's variables in registers and in memory of its own, finds no room
-/// for those of a connection, and says so.
-fn engines() -> Vec<&'static str> {
-    super::engines().into_iter().filter(|engine| *engine != "jit").collect()
-}
 
 /// A folder with files of these sizes, named after them.
 fn folder(sizes: &[usize]) -> tempfile::TempDir {

@@ -380,9 +380,11 @@ where
                     self.set(ty, register, number);
                 }
                 Home::Cell(cell) => {
+                    let before = self.busy;
                     let register = self.temporary();
                     self.set(ty, register, number);
                     self.store_cell(ty, register, cell);
+                    self.busy = before;
                 }
                 Home::Nowhere => {}
             }
