@@ -436,6 +436,15 @@ fn replicas_and_faults() {
     }
 }
 
+/// Behind the start of the path a loop goes on, with what it has counted.
+#[test]
+fn a_start_at_the_end_of_a_loop() {
+    let program = "channel inC(int) external out; channel outC(int) external in;
+      process p { in(inC, $most); var n = 0; while (n < most) { n += 1; out(outC, n); } }";
+    let path = "fastpath f { process p { statement outC; start outC; follows outC*; } }";
+    same(program, path, &inputs("inC", &["5"], ""), 3, Uses::Sometimes);
+}
+
 #[test]
 fn paths_that_cannot_be_made() {
     let refused = |program: &str, paths: &str| {

@@ -53,7 +53,10 @@ fn open_start(body: &mut Body, start: SiteId) {
     let Some(then) = waits.map(|branch| branch.then.0 as usize).next() else { return };
     let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
     let block = &mut body.blocks[then];
-    if block.instructions.is_empty() && matches!(block.terminator, Terminator::Jump(_)) {
+    if let (true, Terminator::Jump(edge)) = (block.instructions.is_empty(), &block.terminator)
+        // What an edge hands over is known behind it only.
+        && edge.arguments.is_empty()
+    {
         return;
     }
     let rest = Block {
