@@ -370,7 +370,8 @@ pub(crate) fn deliver(code: &mut Code<'_, '_>, channel: usize) {
     let plan = code.plan;
     let data = &plan.channels[channel];
     let searched = readers_are_searched(plan, channel);
-    if plan.program.channels[channel].boundary != Boundary::Internal || !searched || data.readers.is_empty() {
+    let is_used = !data.readers.is_empty() && !data.writers.is_empty();
+    if plan.program.channels[channel].boundary != Boundary::Internal || !searched || !is_used {
         return;
     }
     code.unmark();
