@@ -148,6 +148,7 @@ typedef struct esp_library {
 #define ESP_UNREACHABLE __builtin_unreachable()
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
+#define ESP_APART static __attribute__((noinline))
 #define ESP_UNUSED __attribute__((unused))
 #define ESP_WEAK __attribute__((weak))
 #define ESP_EXPORT __attribute__((visibility("default")))
@@ -160,6 +161,7 @@ typedef struct esp_library {
 #define ESP_UNREACHABLE break
 #define ESP_INLINE static inline
 #define ESP_OUTLINE static
+#define ESP_APART static
 #define ESP_UNUSED
 #define ESP_WEAK
 #define ESP_EXPORT

@@ -128,7 +128,7 @@ pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
 }
 
 /// The values and slots a block's instructions and terminator touch, read or written.
-fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+pub(crate) fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
     let block = &body.blocks[block.0 as usize];
     for instruction in &block.instructions {
         let mut access = Access::default();

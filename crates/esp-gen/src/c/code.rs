@@ -33,6 +33,8 @@ pub(crate) struct Code<'p, 'a> {
     pub(crate) results: Results,
     /// The channel that faults of this code name.
     pub(crate) channel: Option<ChannelId>,
+    /// The path whose function this is, if it is one.
+    pub(crate) path: Option<usize>,
     marked: Location,
 }
 
@@ -105,6 +107,7 @@ impl<'p, 'a> Code<'p, 'a> {
             indent: 1,
             results: Results::Truth,
             channel: None,
+            path: None,
             marked: Location::default(),
         }
     }

@@ -60,6 +60,7 @@ impl<'p, 'a> Functions<'p, 'a> {
             self.function(index);
         }
         for process in 0..self.plan.processes.len() {
+            self.paths(process);
             for wait in 0..self.plan.processes[process].waits.len() {
                 for branch in 0..self.plan.wait(process, wait).branches.len() {
                     self.branch(End { process, wait, branch });

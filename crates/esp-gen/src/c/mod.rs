@@ -8,6 +8,7 @@
 //!   plan       names, program counters, ends          process      blocks, waits, the dispatch table
 //!   types      declarations of types                  meeting      rendezvous
 //!   header     the program's header                   outside      the world and the clock, by hooks
+//!   paths      the ways in and out of fast paths          path_functions  their code, beside
 //!   code       values, places, edges                  schedule     ready list, turns, polling, entry points
 //!   instruction, arithmetic   straight-line code      rest, report   what rest means; memory and bounds
 //! ```
@@ -26,6 +27,7 @@ mod matching;
 mod meeting;
 pub(crate) mod names;
 mod outside;
+mod path_functions;
 mod paths;
 mod pattern;
 mod plan;

@@ -5,6 +5,7 @@
 use super::analysis::{Home, Pins};
 use super::code::{Code, Scope, line};
 use super::matching::blocked_bits;
+use super::path_functions::{call, give_back, path_functions, shared_slots};
 use super::plan::Plan;
 use super::process::{enter as enter_instance, push, reopen};
 use quaject_esp_ir::ir::*;
@@ -15,6 +16,12 @@ pub(crate) fn pins(program: &Program, process: usize) -> Pins {
     let mut pins = Pins::default();
     let of = |instance: u32| program.process_of(instance).map(|(process, _)| process.0 as usize);
     pins.lent.extend(program.lent_slots(ProcessId(process as u32)));
+    // What a function gives back is where both sides find it.
+    let body = &program.processes[process].body;
+    for function in path_functions(body) {
+        pins.blocks.extend(&function.exits);
+    }
+    pins.slots.extend(shared_slots(body));
     for member in program.paths.iter().flat_map(|path| &path.members) {
         if of(member.instance) == Some(process) {
             pins.blocks.insert(member.start.0);
@@ -100,17 +107,15 @@ pub(crate) fn enter(
     in_place.splice(0..0, own.clone());
     let all = if in_place.is_empty() { "true".to_string() } else { in_place.join(" && ") };
     code.open(&format!("if ({all}) {{"));
-    let parameters = code.body().blocks[enter.then.0 as usize].parameters.clone();
-    let mut parameters = parameters.iter();
-    for member in &path.members {
-        for value in &member.values {
-            let from = value_of(code, member.instance, *value);
-            let to = code.value(*parameters.next().expect("a verified entry has a parameter for each value"));
-            line!(code, "{to} = {from};");
-        }
-        leave_wait(code, process, path.trigger, member);
+    let function = plan.processes[process].paths.iter().position(|function| function.entry == enter.then);
+    if function.is_none() {
+        take(code, enter.then);
     }
-    line!(code, "goto {}_{};", plan.processes[process].name, enter.then.0);
+    path.members.iter().for_each(|member| leave_wait(code, process, path.trigger, member));
+    match function {
+        Some(function) => call(code, process, function),
+        None => line!(code, "goto {}_{};", plan.processes[process].name, enter.then.0),
+    }
     code.close("}");
     let mut soon = if soon.is_empty() { "false".to_string() } else { soon.join(" || ") };
     if let Some(own) = own {
@@ -120,6 +125,24 @@ pub(crate) fn enter(
     go(code, &enter.later);
     code.close("}");
     go(code, &enter.otherwise);
+}
+
+/// What a path takes of its members, which are where they start.
+pub(crate) fn take(code: &mut Code<'_, '_>, entry: BlockId) {
+    let body = code.body();
+    let enters = body.blocks.iter().find_map(|block| match &block.terminator {
+        Terminator::Enter(enter) if enter.then == entry => Some(enter.path),
+        _ => None,
+    });
+    let path = &code.plan.program.paths[enters.expect("a path is entered").0 as usize];
+    let mut parameters = body.blocks[entry.0 as usize].parameters.iter();
+    for member in &path.members {
+        for value in &member.values {
+            let from = value_of(code, member.instance, *value);
+            let to = code.value(*parameters.next().expect("a verified entry has a parameter for each value"));
+            line!(code, "{to} = {from};");
+        }
+    }
 }
 
 /// A member waits no longer.
@@ -176,7 +199,10 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
         });
     let moves: Vec<(Value, Value)> = values.copied().collect();
     code.moves(&moves);
-    line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0);
+    match code.path {
+        Some(function) => give_back(code, process, function, leave.trigger.to),
+        None => line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0),
+    }
 }
 
 /// Per block: whether it is code of a path of this body.

@@ -3,6 +3,7 @@
 
 use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes, regions};
 use super::names::{Names, OWN_NAMES};
+use super::path_functions::{PathFunction, path_functions};
 use super::paths::{frame_of, pins};
 use super::{Options, Style};
 use crate::layout::has_boxes;
@@ -71,6 +72,8 @@ pub(crate) struct ProcessPlan {
     pub(crate) yields: BTreeMap<BlockId, u32>,
     /// Blocks at which an instance goes on after a fast path of another.
     pub(crate) resumes: BTreeMap<BlockId, u32>,
+    /// Fast paths whose code is a function.
+    pub(crate) paths: Vec<PathFunction>,
     /// Slots that stand for those of other instances on a fast path, and where these are.
     pub(crate) lent: BTreeMap<SlotId, String>,
     pub(crate) start_pc: u32,
@@ -550,8 +553,8 @@ fn plan_process(
         }
     }
     let resumes = pins.resumes.iter().map(|block| (*block, take(1))).collect();
-    let (replicas, lent) = (process.replicas, BTreeMap::new());
-    ProcessPlan { name, homes, waits, yields, resumes, lent, start_pc, base, replicas, mask_words, deadlines }
+    let (replicas, lent, paths) = (process.replicas, BTreeMap::new(), path_functions(&process.body));
+    ProcessPlan { name, homes, waits, yields, resumes, paths, lent, start_pc, base, replicas, mask_words, deadlines }
 }
 
 /// Names of records and unions come from the source; structural types are named by what they hold.

@@ -38,11 +38,24 @@ pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
     let plan = code.plan;
     let data = &plan.processes[process];
     let name = &data.name;
-    let blocks = data.homes.main.clone();
+    let blocks: Vec<BlockId> =
+        data.homes.main.iter().copied().filter(|block| !plan.is_in_path_function(process, *block)).collect();
     code.unmark();
     line!(code, "");
     line!(code, "/* process {} */", plan.program.processes[process].name);
     line!(code, "{name}_start:");
+    write_blocks(code, process, &blocks);
+    code.unmark();
+    if code.text.contains(&format!("goto {name}_fault;")) {
+        line!(code, "{name}_fault:");
+        line!(code, "t->instance = {};", plan.own_id(process));
+        line!(code, "goto faulted;");
+    }
+}
+
+/// Writes blocks of a process.
+pub(crate) fn write_blocks(code: &mut Code<'_, '_>, process: usize, blocks: &[BlockId]) {
+    let name = &code.plan.processes[process].name;
     for (index, id) in blocks.iter().enumerate() {
         let block = &code.body().blocks[id.0 as usize];
         line!(code, "{name}_{}:", id.0);
@@ -53,11 +66,23 @@ pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
         let next = blocks.get(index + 1).copied();
         terminator(code, process, *id, next);
     }
-    code.unmark();
-    if code.text.contains(&format!("goto {name}_fault;")) {
-        line!(code, "{name}_fault:");
-        line!(code, "t->instance = {};", plan.own_id(process));
-        line!(code, "goto faulted;");
+}
+
+/// Names of the locals that blocks of a process define, but for those that are declared already.
+pub(crate) fn declare_blocks(code: &mut Code<'_, '_>, process: usize, blocks: &[BlockId], declared: &BTreeSet<Value>) {
+    let homes = &code.plan.processes[process].homes;
+    let mut classes = BTreeSet::new();
+    for block in blocks {
+        let block = &code.body().blocks[block.0 as usize];
+        let results = block.instructions.iter().filter_map(|instruction| instruction.result);
+        for value in block.parameters.iter().copied().chain(results) {
+            if let Home::Local(class) = homes.values[value.0 as usize] {
+                classes.insert(class);
+            }
+        }
+    }
+    for class in classes.difference(declared) {
+        line!(code, "{} {} ESP_UNUSED;", code.c_type(code.value_type(*class)), code.value(*class));
     }
 }
 
@@ -71,19 +96,9 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
         line!(code, "{0}_frame *{0} = &t->{0}[0];", data.name);
         line!(code, "esp_pid {}_self = {};", data.name, data.base);
     }
-    let mut classes = BTreeSet::new();
-    for block in &data.homes.main {
-        let block = &body.blocks[block.0 as usize];
-        let results = block.instructions.iter().filter_map(|instruction| instruction.result);
-        for value in block.parameters.iter().copied().chain(results) {
-            if let Home::Local(class) = data.homes.values[value.0 as usize] {
-                classes.insert(class);
-            }
-        }
-    }
-    for class in classes {
-        line!(code, "{} {} ESP_UNUSED;", code.c_type(code.value_type(class)), code.value(class));
-    }
+    let blocks: Vec<BlockId> =
+        data.homes.main.iter().copied().filter(|block| !plan.is_in_path_function(process, *block)).collect();
+    declare_blocks(code, process, &blocks, &BTreeSet::new());
     for (index, home) in data.homes.slots.iter().enumerate() {
         match home {
             SlotHome::Local => {
