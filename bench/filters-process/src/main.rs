@@ -54,7 +54,7 @@ fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn 
     let options = Options { mode, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
-    if let Some(refused) = outputs.attempts.iter().find(|attempt| attempt.result.is_err()) {
+    if let Some(refused) = outputs.attempts.iter().find(|attempt| !attempt.is_fused()) {
         return Err(refused.text(&outputs.ir).into());
     }
     if let Some(refused) = outputs.extractions.iter().find(|extraction| extraction.result.is_err()) {

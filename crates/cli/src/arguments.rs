@@ -151,13 +151,9 @@ pub(crate) struct Run {
     /// What executes the program: the reference interpreter, C compiled with `cc` (or $CC), or machine code in memory
     #[arg(long, value_name = "ENGINE", default_value = "interp")]
     pub(crate) engine: Engine,
-    /// How processes become code
-    #[arg(long, value_name = "MODE", default_value = "process")]
-    pub(crate) mode: ModeChoice,
-    /// A file of fast paths for the program (for --mode fastpath)
-    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
-    pub(crate) fast_paths: Vec<PathBuf>,
-    /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit)
+    #[command(flatten)]
+    pub(crate) coding: Coding,
+    /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit; mode process)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
 }
@@ -223,6 +219,25 @@ pub(crate) enum ModeChoice {
     Fastpath,
     /// Those that channels connect as one state machine, where that can be done
     Automata,
+    /// Whatever is fastest and fits: state machines, else fast paths, else each on its own
+    Auto,
+}
+
+/// How processes become code, in `run` and `build`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Coding {
+    /// How processes become code
+    #[arg(long, value_name = "MODE", default_value = "process")]
+    pub(crate) mode: ModeChoice,
+    /// How many times as much code as on their own processes may become as one state machine (for --mode automata,
+    /// auto); what would become more is left out
+    ///
+    /// [default: 8]
+    #[arg(long, value_name = "TIMES")]
+    pub(crate) growth: Option<usize>,
+    /// A file of fast paths for the program (for --mode fastpath, auto)
+    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
+    pub(crate) fast_paths: Vec<PathBuf>,
 }
 
 /// Compile a program to C, to an executable, or to its intermediate form
@@ -269,16 +284,12 @@ pub(crate) struct Build {
     /// C source, object or shared library with extern functions (for --emit exe)
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,
-    /// How processes become code
-    #[arg(long, value_name = "MODE", default_value = "process")]
-    pub(crate) mode: ModeChoice,
-    /// A file of fast paths for the program (for --mode fastpath)
-    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
-    pub(crate) fast_paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) coding: Coding,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,
-    /// Print RAM and code bytes of each process and the bounds on waiting
+    /// Print RAM and code bytes of each process and the bounds on waiting, and what became of each in its mode
     #[arg(long)]
     pub(crate) report: bool,
 }

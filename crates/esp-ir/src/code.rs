@@ -8,6 +8,7 @@ use crate::ir::{
     ProcessId, Program, Rest, Resume, Step, Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
 use crate::liveness::{Dead, DeadAt, OnPaths, dead_at};
+use crate::report::WaitsFor;
 use crate::store::{Kind, Layouts};
 use crate::typing::{is_value, operand_type, place_type};
 use rustc_hash::FxHashSet;
@@ -261,6 +262,8 @@ pub(crate) struct WaitCode {
     pub(crate) watches: bool,
     /// Variables that are asked for, where they are, and of which type.
     pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
+    /// Of a fused process: what its members wait for.
+    pub(crate) members: Box<[WaitsFor]>,
 }
 
 #[derive(Clone, Debug)]
@@ -667,6 +670,7 @@ impl<'a> Decoder<'a> {
                 .iter()
                 .map(|(name, value)| (name.clone(), value.0, self.body.values[value.0 as usize].ty))
                 .collect(),
+            members: wait.members.as_slice().into(),
         }
     }
 

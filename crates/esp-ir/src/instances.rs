@@ -1,7 +1,8 @@
 //! Numbers and names of instances: an instance is one running process, and they are counted in order of text over
 //! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
 
-use crate::ir::{FastPath, ProcessId, Program, SlotId};
+use crate::ir::{FastPath, Location, ProcessId, Program, SlotId};
+use smol_str::SmolStr;
 
 impl Program {
     /// How many instances run.
@@ -37,6 +38,34 @@ impl Program {
         let own = |path: &&FastPath| self.process_of(path.trigger).is_some_and(|(other, _)| other == process);
         let members = self.paths.iter().filter(own).flat_map(|path| &path.members);
         members.flat_map(|member| member.slots.iter().map(|(_, here)| *here)).collect()
+    }
+
+    /// Whose code of a fused instance stands at a place: from each of these places on, in order, that of the process
+    /// named beside it. Nothing of other instances.
+    pub fn members(&self, instance: u32) -> Vec<(Location, SmolStr)> {
+        let fused = self.process_of(instance).map(|(process, _)| &self.processes[process.0 as usize]);
+        let Some(fused) = fused.filter(|fused| !fused.members.is_empty()) else { return Vec::new() };
+        let processes = self.processes.iter().enumerate().map(|(index, process)| {
+            let is_member = fused.members.contains(&ProcessId(index as u32));
+            (process.location, if is_member { process.name.clone() } else { fused.name.clone() })
+        });
+        // What calls a function cannot be told.
+        let functions = self.functions.iter().map(|function| (function.location, fused.name.clone()));
+        let mut members: Vec<(Location, SmolStr)> = processes.chain(functions).collect();
+        members.retain(|(location, _)| location.line > 0);
+        members.sort();
+        members.dedup_by(|later, first| later.0 == first.0);
+        members
+    }
+
+    /// The name of the instance whose code at a place has faulted: of a fused one, of the member that the place is of.
+    pub fn name_at(&self, instance: u32, place: Location) -> String {
+        let members = self.members(instance);
+        let before = members.iter().take_while(|(location, _)| *location <= place);
+        match before.last().filter(|(location, _)| location.file == place.file) {
+            Some((_, name)) => name.to_string(),
+            None => self.instance_name(instance),
+        }
     }
 
     /// An instance's name as messages print it: `P`, or `P[2]` of a replicated process.

@@ -21,6 +21,7 @@
 //! the message is taken; a run whose message is not taken, or that faults, leaves no trace: new objects are free
 //! again, added counts are gone. A region never removes the last count of an object that was there before it.
 
+use crate::report::WaitsFor;
 pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
     Purity, Sharing, SiteId,
@@ -175,6 +176,8 @@ pub struct Process {
     pub sites: Vec<Site>,
     /// Its code; the entry block has no parameters.
     pub body: Body,
+    /// Of a fused process: the processes of which it does what they do. The text form does not show them.
+    pub members: Vec<ProcessId>,
     /// Its declaration.
     pub location: Location,
 }
@@ -636,6 +639,9 @@ pub struct Wait {
     /// Variables that a model's property asks for, with their values here. Only models have any, and the text form
     /// does not show them.
     pub observed: Vec<(SmolStr, Value)>,
+    /// Of a fused process: what its members wait for here, each by its own name, to be told when nothing wakes it. The
+    /// text form does not show them.
+    pub members: Vec<WaitsFor>,
 }
 
 /// How a branch is chosen among those that can commit.

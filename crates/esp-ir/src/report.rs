@@ -60,6 +60,15 @@ pub struct WaitsFor {
     pub partners: Vec<u32>,
 }
 
+/// What the instances of a deadlock wait for, those of fused processes told by their members, in order of instances.
+/// `fused` are the fused instances with what their members wait for.
+pub fn by_member(mut waits: Vec<WaitsFor>, fused: &[(u32, &[WaitsFor])]) -> Vec<WaitsFor> {
+    waits.retain(|wait| fused.iter().all(|(instance, _)| *instance != wait.instance));
+    waits.extend(fused.iter().flat_map(|(_, members)| members.iter().cloned()));
+    waits.sort_by_key(|wait| wait.instance);
+    waits
+}
+
 /// The word for a fault in messages.
 pub fn fault_name(fault: Fault) -> &'static str {
     match fault {
@@ -85,6 +94,15 @@ pub fn location_text(program: &Program, location: Location) -> String {
 }
 
 impl FaultReport {
+    /// Where it happened and the channel of the operation, as people are told: of a deadlock, where the first of those
+    /// who wait does.
+    pub fn place(&self) -> (Location, Option<ChannelId>) {
+        match self.waits.first() {
+            Some(wait) => (wait.location, wait.operation.map(|(channel, _)| channel)),
+            None => (self.location, self.channel),
+        }
+    }
+
     /// The report as text, one line; one more per wait of a deadlock. Ends without a line end.
     pub fn text(&self, program: &Program) -> String {
         let at = |location| match location_text(program, location) {
@@ -94,10 +112,10 @@ impl FaultReport {
         let channel = |channel: ChannelId| program.channels[channel.0 as usize].name.as_str();
         let mut text = format!("fault `{}`", fault_name(self.fault));
         if self.fault != Fault::Deadlock {
-            write!(text, " in `{}`{}", program.instance_name(self.instance), at(self.location))
+            write!(text, " in `{}`{}", program.name_at(self.instance, self.location), at(self.location))
                 .expect("writing to a string does not fail");
         }
-        if let Some(id) = self.channel {
+        if let Some(id) = self.place().1 {
             write!(text, ", channel `{}`", channel(id)).expect("writing to a string does not fail");
         }
         match (&self.name, self.fault) {

@@ -4,7 +4,7 @@
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{ChannelId, Direction, Fault, Rest};
 use crate::outside::Supply;
-use crate::report::{FaultReport, Outcome, Resting, WaitsFor};
+use crate::report::{FaultReport, Outcome, Resting, WaitsFor, by_member};
 use crate::step::{Control, Scene, channel_of};
 use crate::world::Readiness;
 
@@ -163,6 +163,9 @@ impl Scene<'_> {
         }
         let location = waits.first().map(|wait| wait.location).unwrap_or_default();
         let channel = waits.first().and_then(|wait| wait.operation).map(|(channel, _)| channel);
+        let members = stuck.iter().filter_map(|instance| Some((*instance, &*self.wait(*instance)?.members)));
+        let members: Vec<(u32, &[WaitsFor])> = members.filter(|(_, members)| !members.is_empty()).collect();
+        let waits = by_member(waits, &members);
         FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
     }
 }

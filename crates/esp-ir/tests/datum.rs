@@ -14,6 +14,7 @@ fn program() -> Program {
         labels: vec![],
         sites: vec![],
         body: Body::default(),
+        members: vec![],
         location: Location::default(),
     };
     Program {

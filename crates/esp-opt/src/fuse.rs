@@ -1,31 +1,78 @@
 //! Fusing processes: a group of them becomes one, which does what they do without rendezvous. The processes stay as
-//! stubs that end at once, so that the numbers that a `pid` holds do not change.
+//! stubs that end at once, so that the numbers that a `pid` holds do not change. Which processes make a group is said
+//! in `groups`.
 
 use crate::passes;
 use crate::product::{Group, explore};
-use quaject_esp_ir::ir::{Block, Body, Boundary, ChannelId, Location, Process, ProcessId, Program, Terminator};
+use quaject_esp_ir::ir::{Block, Body, ChannelId, Location, Process, ProcessId, Program, Terminator};
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
 
-/// How large a product may become.
+/// Instructions and ends of blocks that a body is emitted with, for each that is left when it has been cleaned up.
+const EMITTED_PER_KEPT: usize = 10;
+
+/// Processes of fewer instructions may grow as if they had so many: what is small stays so.
+const SMALL: usize = 125;
+
+/// How large a product may become, and how long it may take to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// Instances in a group.
+    pub members: usize,
     /// Nodes: places of all members together, with what is known there.
     pub nodes: usize,
-    /// Instructions emitted before they are cleaned up.
+    /// Instructions and ends of blocks of what is made.
     pub instructions: usize,
+    /// How many times as many instructions the fused process may have as its members' processes together.
+    pub growth: usize,
+    /// Work for all products of a program: instructions emitted and places of members noted, in every round.
+    pub effort: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { nodes: 4096, instructions: 200_000 }
+        Limits { members: 32, nodes: 4096, instructions: 20_000, growth: 8, effort: 8_000_000 }
     }
+}
+
+impl Limits {
+    /// The same for what is emitted before it is cleaned up.
+    pub(crate) fn emitted(&self) -> usize {
+        self.instructions.saturating_mul(EMITTED_PER_KEPT)
+    }
+
+    /// With the growth that these processes may have.
+    fn of(mut self, program: &Program, processes: &[ProcessId]) -> Limits {
+        let size = |process: &ProcessId| self::size(&program.processes[process.0 as usize].body);
+        let all: usize = processes.iter().map(size).sum();
+        self.instructions = self.instructions.min(all.max(SMALL).saturating_mul(self.growth));
+        self
+    }
+}
+
+/// Instructions and ends of blocks.
+pub(crate) fn size(body: &Body) -> usize {
+    body.blocks.iter().map(|block| block.instructions.len() + 1).sum()
+}
+
+/// What there is too much of in a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measure {
+    /// Members.
+    Instances,
+    /// Nodes.
+    States,
+    /// Instructions of the fused process.
+    Instructions,
+    /// Work of the compiler.
+    Effort,
 }
 
 /// Why a group was not fused. The general path stays: its processes run as they did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// A channel has users on both sides of the group's border.
+    /// Of a channel both ends are in the group, and one outside of it, too; or it is chosen outside, by `pri alt` or
+    /// `else`, by who waits.
     Shared {
         /// Which.
         channel: ChannelId,
@@ -39,10 +86,19 @@ pub enum Refusal {
         /// Where.
         location: Location,
     },
-    /// The product has more nodes or instructions than allowed.
+    /// The product is larger than allowed.
     TooLarge {
-        /// Nodes when it was given up.
-        nodes: usize,
+        /// In what.
+        measure: Measure,
+        /// How much is allowed.
+        limit: usize,
+        /// The process without which there would be fewest states, if the group has several.
+        costliest: Option<ProcessId>,
+    },
+    /// The process is part of a fused one already.
+    Fused {
+        /// Which.
+        process: ProcessId,
     },
     /// In the order that the product would fix, this process could wait for ever.
     Starves {
@@ -62,10 +118,24 @@ impl Refusal {
             Refusal::Unsupported { process, what, location } => {
                 format!("`{}` has {what} at {}", name(process), location_text(program, *location))
             }
-            Refusal::TooLarge { nodes } => format!("more than {nodes} states"),
+            Refusal::TooLarge { measure, limit, costliest: _ } => match measure {
+                Measure::Instances => format!("more than {limit} instances"),
+                Measure::States => format!("more than {limit} states"),
+                Measure::Instructions => format!("more than {limit} instructions"),
+                Measure::Effort => "it would take too long to make".to_string(),
+            },
+            Refusal::Fused { process } => format!("`{}` is part of a state machine", name(process)),
             Refusal::Starves { process } => format!("`{}` could wait for ever", name(process)),
         }
     }
+}
+
+/// A group that became one process.
+pub(crate) struct Made {
+    /// The process.
+    pub(crate) process: Process,
+    /// Nodes of the product.
+    pub(crate) nodes: usize,
 }
 
 /// A program in which a group is one process.
@@ -78,23 +148,56 @@ pub struct Fused {
 }
 
 /// Fuses all replicas of these processes. With `checked`, overflow faults as it does in the program.
+///
+/// # Errors
+/// Why they cannot be fused.
 pub fn fuse(program: &Program, processes: &[ProcessId], checked: bool, limits: Limits) -> Result<Fused, Refusal> {
-    let group = Group::new(program, processes, checked)?;
-    let product = explore(&group, limits)?;
-    let body = passes::clean(product.body, &program.types, checked);
+    let made = make(program, processes, checked, limits, &mut limits.effort.clone())?;
     let mut fused = program.clone();
+    install(&mut fused, processes, made.process);
+    Ok(Fused { program: fused, nodes: made.nodes })
+}
+
+/// The process that does what all replicas of these processes do. `effort` is what is left of it.
+pub(crate) fn make(
+    program: &Program,
+    processes: &[ProcessId],
+    checked: bool,
+    limits: Limits,
+    effort: &mut usize,
+) -> Result<Made, Refusal> {
+    let limits = limits.of(program, processes);
+    let instances: u32 = processes.iter().map(|process| program.processes[process.0 as usize].replicas).sum();
+    if instances as usize > limits.members {
+        let (measure, limit) = (Measure::Instances, limits.members);
+        return Err(Refusal::TooLarge { measure, limit, costliest: None });
+    }
+    let group = Group::new(program, processes, checked)?;
+    let product = explore(&group, limits, effort)?;
+    let body = passes::clean(product.body, &program.types, checked);
+    if size(&body) > limits.instructions {
+        let (measure, limit) = (Measure::Instructions, limits.instructions);
+        return Err(Refusal::TooLarge { measure, limit, costliest: product.costliest });
+    }
     let members: Vec<&Process> = group.processes().map(|process| &program.processes[process.0 as usize]).collect();
-    fused.processes.push(Process {
+    let process = Process {
         name: name(&members),
         replicas: 1,
         replicated: false,
         labels: Vec::new(),
         sites: group.sites(),
         body,
+        members: processes.to_vec(),
         location: members.first().map(|process| process.location).unwrap_or_default(),
-    });
-    for process in processes {
-        let stub = &mut fused.processes[process.0 as usize];
+    };
+    Ok(Made { process, nodes: product.nodes })
+}
+
+/// Puts a fused process in the place of its members.
+pub(crate) fn install(program: &mut Program, members: &[ProcessId], fused: Process) {
+    program.processes.push(fused);
+    for process in members {
+        let stub = &mut program.processes[process.0 as usize];
         stub.sites.clear();
         stub.labels.clear();
         let end = Block {
@@ -105,73 +208,10 @@ pub fn fuse(program: &Program, processes: &[ProcessId], checked: bool, limits: L
         };
         stub.body = Body { values: Vec::new(), slots: Vec::new(), blocks: vec![end] };
     }
-    Ok(Fused { program: fused, nodes: product.nodes })
 }
 
 fn name(members: &[&Process]) -> SmolStr {
     let mut names: Vec<&str> = members.iter().map(|process| process.name.as_str()).collect();
     names.dedup();
     names.join("_").into()
-}
-
-/// What became of one group of processes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Attempt {
-    /// Its processes, in order of text.
-    pub processes: Vec<ProcessId>,
-    /// Nodes of its product, or why it was not fused.
-    pub result: Result<usize, Refusal>,
-}
-
-impl Attempt {
-    /// What became of the group, in one line.
-    pub fn text(&self, program: &Program) -> String {
-        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
-        let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
-        let why = match &self.result {
-            Ok(nodes) => return format!("fused: {names}: one state machine of {nodes} states"),
-            Err(why) => why.text(program),
-        };
-        format!("not fused: {names}: {why}")
-    }
-}
-
-/// Fuses every set of processes that channels connect. What is refused runs as it did.
-pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
-    let mut fused = program.clone();
-    let mut attempts = Vec::new();
-    for processes in connected(program) {
-        let result = fuse(&fused, &processes, checked, limits);
-        let result = result.map(|group| {
-            fused = group.program;
-            group.nodes
-        });
-        attempts.push(Attempt { processes, result });
-    }
-    (fused, attempts)
-}
-
-/// The sets of processes that internal channels connect, of two processes and more.
-fn connected(program: &Program) -> Vec<Vec<ProcessId>> {
-    let count = program.processes.len();
-    let mut set: Vec<usize> = (0..count).collect();
-    for (index, channel) in program.channels.iter().enumerate() {
-        if channel.boundary != Boundary::Internal {
-            continue;
-        }
-        let users: Vec<usize> = (0..count)
-            .filter(|process| program.processes[*process].sites.iter().any(|site| site.channel.0 as usize == index))
-            .collect();
-        for user in &users {
-            let (from, to) = (set[*user], set[users[0]]);
-            set.iter_mut().filter(|set| **set == from).for_each(|set| *set = to);
-        }
-    }
-    let groups = (0..count).map(|root| -> Vec<ProcessId> {
-        (0..count).filter(|process| set[*process] == root).map(|process| ProcessId(process as u32)).collect()
-    });
-    let instances = |group: &Vec<ProcessId>| -> u32 {
-        group.iter().map(|process| program.processes[process.0 as usize].replicas).sum()
-    };
-    groups.filter(|group| instances(group) > 1).collect()
 }

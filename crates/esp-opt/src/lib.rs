@@ -5,6 +5,7 @@
 
 pub mod facts;
 pub mod fuse;
+pub mod groups;
 pub mod passes;
 pub mod path;
 mod product;

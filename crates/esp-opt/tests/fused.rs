@@ -6,7 +6,8 @@ use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::{text::print, verify::verify};
-use quaject_esp_opt::fuse::{Limits, Refusal, fuse};
+use quaject_esp_opt::fuse::{Limits, Measure, Refusal, fuse};
+use quaject_esp_opt::groups::fuse_all;
 use quaject_test_world::{Script, act, by_channel, compile};
 use std::path::{Path, PathBuf};
 
@@ -121,9 +122,102 @@ fn what_cannot_be_fused_says_why() {
         fuse(&program, &all, false, limits).expect_err("it cannot be fused")
     };
     let none = Limits { nodes: 0, ..Limits::default() };
-    assert_eq!(refusal(&swaps(1), none), Refusal::TooLarge { nodes: 0 });
-    let few = Limits { instructions: 10, ..Limits::default() };
-    assert!(matches!(refusal(&swaps(1), few), Refusal::TooLarge { .. }));
+    let states = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::States, limit: 0, .. });
+    assert!(states(refusal(&swaps(1), none)));
+    let instructions = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instructions, .. });
+    assert!(instructions(refusal(&swaps(1), Limits { instructions: 3, ..Limits::default() })));
+    assert!(instructions(refusal(&swaps(1), Limits { instructions: 15, ..Limits::default() })));
+    assert!(instructions(refusal(&swaps(1), Limits { growth: 0, ..Limits::default() })));
+    let effort = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Effort, .. });
+    assert!(effort(refusal(&swaps(1), Limits { effort: 100, ..Limits::default() })));
+    let instances = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instances, limit: 2, .. });
+    assert!(instances(refusal(&swaps(1), Limits { members: 2, ..Limits::default() })));
     let text = "channel c(int); process a { alt { after (1 ms) { } out(c, 1) { } } } process b { in(c, _); }";
     assert!(matches!(refusal(text, Limits::default()), Refusal::Unsupported { what: "`after`", .. }));
+}
+
+/// What became of the groups of a program, which does the same afterwards.
+fn groups(text: &str, script: &str, limits: Limits) -> String {
+    let program = compile(Path::new("test.esp"), text);
+    let (fused, attempts) = fuse_all(&program, false, limits);
+    assert_eq!(verify(&fused), [], "{}", print(&fused));
+    let ((log, outcome), (fused_log, fused_outcome)) = (run(&program, script), run(&fused, script));
+    assert_eq!((by_channel(&fused_log), fused_outcome), (by_channel(&log), outcome), "{}", print(&fused));
+    attempts.iter().map(|attempt| attempt.text(&program) + "\n").collect()
+}
+
+/// A pipeline of `stages` processes between a source and a sink.
+fn chain(stages: usize) -> String {
+    let mut text = "channel i(int) external out; channel o(int) external in; channel c0(int);\n\
+        process s { while { in(i, $x); out(c0, x); } }\n"
+        .to_string();
+    for stage in 0..stages {
+        let next = stage + 1;
+        text.push_str(&format!(
+            "channel c{next}(int); process p{stage} {{ while {{ in(c{stage}, $x); out(c{next}, x + 1); }} }}\n"
+        ));
+    }
+    text.push_str(&format!("process t {{ while {{ in(c{stages}, $x); out(o, x); }} }}\n"));
+    text
+}
+
+const OFFERS: &str = "; offer i 1\n; offer i 2\n; offer i 3\n; close i\n";
+
+#[test]
+fn who_costs_most_is_left_out() {
+    // Whoever of `ring` has the token gives it to any other: the ways in which they took turns multiply.
+    let text = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
+        process pre { while { in(i, $x); out(k, x + 1); } }\nprocess mid { while { in(k, $x); out(a, x - x); } }\n\
+        process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
+    expect_test::expect![[r#"
+        left out: ring: together with the others, more than 1000 instructions
+        fused: pre, mid: one state machine of 10 states, 12 instructions instead of 11
+    "#]]
+    .assert_eq(&groups(text, OFFERS, Limits::default()));
+    // Without a way to tell who is fewest, a smaller group is not fused at all.
+    let limits = Limits { growth: 0, ..Limits::default() };
+    expect_test::expect![[r#"
+        left out: s: together with the others, more than 0 instructions
+        not fused: p0, t: more than 0 instructions
+    "#]]
+    .assert_eq(&groups(&chain(1), OFFERS, limits));
+}
+
+#[test]
+fn what_cannot_be_fused_is_left_out() {
+    let text =
+        chain(5).replace("in(c2, $x); out(c3, x + 1);", "alt { in(c2, $x) { out(c3, x + 1); } after (1 s) { } }");
+    expect_test::expect![[r#"
+        left out: p2: `p2` has `after` at test.esp:5:39
+        fused: s, p0, p1: one state machine of 19 states, 18 instructions instead of 16
+        fused: p3, p4, t: one state machine of 19 states, 20 instructions instead of 16
+    "#]]
+    .assert_eq(&groups(&text, OFFERS, Limits::default()));
+    // A process that shares a channel's end with one that is left out, while the other end is in the group.
+    let text = "channel i(int) external out; channel a(int); channel b(int); channel o(int) external in;\n\
+        process p { while { in(i, $x); out(a, x); out(b, x); } }\n\
+        process q { while { alt { in(b, $x) { out(a, 10 + x); } after (1 s) { } } } }\n\
+        process r { while { in(a, $x); in(a, $y); out(o, x + y); } }\n";
+    expect_test::expect![[r#"
+        left out: q: `q` has `after` at test.esp:3:21
+        not fused: p, r: `a` is used by other processes too
+    "#]]
+    .assert_eq(&groups(text, OFFERS, Limits::default()));
+}
+
+#[test]
+fn many_instances_are_divided() {
+    let text = groups(&chain(60), OFFERS, Limits::default());
+    let kinds: Vec<&str> = text.lines().filter_map(|line| line.split_once(':').map(|(kind, _)| kind)).collect();
+    assert!(kinds.iter().all(|kind| ["divided", "fused"].contains(kind)) && kinds.contains(&"divided"), "{text}");
+    // Each of thousands of pairs costs as much as one pair.
+    let pair = |number: usize| {
+        format!(
+            "channel c{number}(int); process a{number} {{ for k in 0..3 {{ out(c{number}, k); }} }}\n\
+             process b{number} {{ for k in 0..3 {{ in(c{number}, _); }} }}\n"
+        )
+    };
+    let pairs: String = (0..1000).map(pair).collect();
+    let text = groups(&pairs, "", Limits::default());
+    assert_eq!(text.lines().filter(|line| line.starts_with("fused")).count(), 1000, "{text}");
 }

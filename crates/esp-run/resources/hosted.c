@@ -1315,6 +1315,10 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
 {
     esp_pid found[NAMES];
     uint32_t k, all = 0, shown;
+    if (!wait->channel) {
+        fprintf(stderr, "      for a guard that stays false\n");
+        return;
+    }
     if (wait->world) {
         fprintf(stderr, "      for %s\n", wait->world);
         return;
@@ -1324,7 +1328,7 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
         esp_pid i;
         for (i = range->first; i < range->first + range->count; i++) {
             const esp_location place = qj_program->place(state, i);
-            if (i == instance || place.line == 0) continue;
+            if (i == instance || (place.line == 0 && wait->member == NOBODY)) continue;
             if (all < NAMES) found[all] = i;
             all++;
         }
@@ -1346,14 +1350,57 @@ static void tell_place(esp_pid instance, uint32_t file, uint32_t line, uint32_t 
             column);
 }
 
+/* Whether an instance is stuck at a wait: itself, or the fused process that does what it does. */
+static bool is_stuck_at(void *state, esp_pid instance, const qj_wait *wait)
+{
+    const esp_pid owner = wait->member == NOBODY ? instance : wait->first;
+    if (wait->member == NOBODY ? instance - wait->first >= wait->count : wait->member != instance) return false;
+    return qj_program->stuck(state, owner) && qj_program->open(state, owner, wait->branch);
+}
+
+/* Whether a stuck instance is a fused process, whose members are told of instead. */
+static bool is_fused(void *state, esp_pid instance)
+{
+    const qj_wait *wait;
+    for (wait = qj_waits; wait->count != 0; wait++) {
+        if (wait->member != NOBODY && wait->first == instance && qj_program->open(state, instance, wait->branch)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an instance is to be told of as one that waits for ever. */
+static bool is_told(void *state, esp_pid instance)
+{
+    const qj_wait *wait;
+    if (qj_program->stuck(state, instance)) return !is_fused(state, instance);
+    for (wait = qj_waits; wait->count != 0; wait++) {
+        if (wait->member == instance && is_stuck_at(state, instance, wait)) return true;
+    }
+    return false;
+}
+
+/* What the first of those who wait waits for; NULL if that is a guard. */
+static const qj_wait *first_wait(void *state)
+{
+    const qj_wait *wait;
+    esp_pid i;
+    for (i = 0; i < qj_instances && !is_told(state, i); i++) { }
+    for (wait = qj_waits; wait->count != 0; wait++) {
+        if (is_stuck_at(state, i, wait)) return wait;
+    }
+    return NULL;
+}
+
 static void tell_waits(void *state)
 {
     esp_pid i;
     for (i = 0; i < qj_instances; i++) {
         const qj_wait *wait, *last = NULL;
-        if (!qj_program->stuck(state, i)) continue;
+        if (!is_told(state, i)) continue;
         for (wait = qj_waits; wait->count != 0; wait++) {
-            if (i - wait->first >= wait->count || !qj_program->open(state, i, wait->branch)) continue;
+            if (!is_stuck_at(state, i, wait)) continue;
             if (!last || last->file != wait->file || last->line != wait->line || last->column != wait->column) {
                 tell_place(i, wait->file, wait->line, wait->column);
             }
@@ -1368,6 +1415,21 @@ static void tell_waits(void *state)
     }
 }
 
+/* Whose code stands at a place: of a fused instance, the member's. */
+static const char *name_at(esp_pid instance, const esp_location *place)
+{
+    const char *name = qj_instance_names[instance];
+    const qj_member *member;
+    for (member = qj_members; member->name; member++) {
+        if (member->instance != instance || member->file != place->file || member->line > place->line ||
+            (member->line == place->line && member->column > place->column)) {
+            continue;
+        }
+        name = member->name;
+    }
+    return name;
+}
+
 /* In the words of `qj run`. */
 static void tell_fault(void *state)
 {
@@ -1376,6 +1438,7 @@ static void tell_fault(void *state)
     const char *cause = fault->cause;
     const qj_cause *better;
     esp_location place = report.place;
+    const char *channel = place.channel >= 0 ? qj_channel_names[place.channel] : NULL;
     for (better = qj_causes; better->code != 0; better++) {
         if (better->code == report.code && better->file == place.file && better->line == place.line &&
             better->column == place.column) {
@@ -1386,17 +1449,24 @@ static void tell_fault(void *state)
     fprintf(stderr, "fault[%s]: %s", fault->name, cause);
     if (report.code == ESP_FAULT_DEADLOCK) {
         uint32_t all = 0;
+        const qj_wait *first = first_wait(state);
         esp_pid i;
+        if (first) {
+            place.file = (uint16_t)first->file;
+            place.line = first->line;
+            place.column = (uint16_t)first->column;
+            channel = first->channel;
+        }
         for (i = 0; i < qj_instances; i++) {
-            if (!qj_program->stuck(state, i)) continue;
+            if (!is_told(state, i)) continue;
             if (all < NAMES) fprintf(stderr, "%s`%s`", all == 0 ? "" : ", ", qj_instance_names[i]);
             all++;
         }
         if (all > NAMES) fprintf(stderr, " and %" PRIu32 " more", all - NAMES);
     } else {
-        fprintf(stderr, ", in process `%s`", qj_instance_names[report.instance]);
+        fprintf(stderr, ", in process `%s`", name_at(report.instance, &place));
     }
-    if (place.channel >= 0) fprintf(stderr, ", channel `%s`", qj_channel_names[place.channel]);
+    if (channel) fprintf(stderr, ", channel `%s`", channel);
     fprintf(stderr, "\n");
     if (place.line != 0) {
         int margin = snprintf(NULL, 0, "%" PRIu32, place.line);

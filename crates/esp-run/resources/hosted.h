@@ -50,13 +50,24 @@ typedef struct qj_instances_of {
     uint32_t count;
 } qj_instances_of;
 
+/* From this place on, the code of a fused instance is that of the process named; in order. */
+typedef struct qj_member {
+    esp_pid instance;
+    uint32_t file, line, column;
+    const char *name;
+} qj_member;
+
+/* No instance. */
+#define NOBODY UINT32_MAX
+
 /* One thing that some instances may wait for. */
 typedef struct qj_wait {
     esp_pid first;
     uint32_t count;
     uint32_t branch; /* as `open` of esp_library counts */
+    esp_pid member;  /* of a fused process: who waits then; or NOBODY */
     uint32_t file, line, column;
-    const char *channel, *verb;
+    const char *channel, *verb; /* 0 for a guard that stays false */
     const char *world; /* at a channel to or from the world: what is waited for instead of partners; or 0 */
     uint32_t partner, partners; /* into qj_partners */
 } qj_wait;
@@ -65,6 +76,7 @@ extern const qj_fault qj_faults[]; /* by code, from 1 */
 extern const qj_cause qj_causes[]; /* ends with code 0 */
 extern const qj_wait qj_waits[];   /* ends with count 0 */
 extern const qj_instances_of qj_partners[];
+extern const qj_member qj_members[]; /* ends with name 0 */
 extern const qj_type qj_types[];
 extern const qj_channel qj_channels[]; /* sources in order, then sinks in order */
 extern const uint32_t qj_sources, qj_sinks, qj_instances;

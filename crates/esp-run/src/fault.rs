@@ -3,10 +3,10 @@
 
 use quaject_esp_gen::layout::branches;
 use quaject_esp_ir::ir::{
-    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Type, TypeId,
-    TypeTable,
+    Boundary, ChannelId, Direction, Fault, Guard, Location, Op, Operation, Process, ProcessId, Program, Terminator,
+    Type, TypeId, TypeTable,
 };
-use quaject_esp_ir::report::{FaultReport, WaitsFor, fault_name, location_text};
+use quaject_esp_ir::report::{FaultReport, WaitsFor, by_member, fault_name, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write;
 use std::ops::Range;
@@ -27,13 +27,14 @@ pub fn render(
     if report.fault == Fault::Deadlock {
         text.push_str(&stuck_names(program, report));
     } else {
-        let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
+        let _ = write!(text, ", in process `{}`", program.name_at(report.instance, report.location));
     }
-    if let Some(channel) = report.channel {
+    let (location, channel) = report.place();
+    if let Some(channel) = channel {
         let _ = write!(text, ", channel `{}`", program.channels[channel.0 as usize].name);
     }
     text.push('\n');
-    place(&mut text, program, report.location, line_of);
+    place(&mut text, program, location, line_of);
     waits(&mut text, program, &report.waits);
     if let Some(help) = help(report.fault) {
         let _ = writeln!(text, "help: {help}");
@@ -175,8 +176,11 @@ pub(crate) fn waits_of(
     ended: &dyn Fn(u32) -> bool,
 ) -> Vec<WaitsFor> {
     let mut waits: Vec<WaitsFor> = Vec::new();
+    let mut fused: Vec<(u32, &[WaitsFor])> = Vec::new();
     for (instance, place) in stuck.iter().copied() {
         let Some((process, _)) = program.process_of(instance) else { continue };
+        let of_members = members(&program.processes[process.0 as usize]);
+        fused.extend(of_members.filter(|(branch, _)| open(instance, *branch)).map(|(_, members)| (instance, members)));
         let first = waits.len();
         for (number, location, channel, direction) in operations(&program.processes[process.0 as usize]) {
             if open(instance, number) {
@@ -190,7 +194,19 @@ pub(crate) fn waits_of(
             waits.push(WaitsFor { instance, location: place, operation: None, partners: Vec::new() });
         }
     }
-    waits
+    by_member(waits, &fused)
+}
+
+/// The waits of a fused process: a branch that is open whenever it is there, and what members wait for.
+pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &[WaitsFor])> {
+    let mut first = 0;
+    process.body.blocks.iter().filter_map(move |block| {
+        let Terminator::Wait(wait) = &block.terminator else { return None };
+        let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open).unwrap_or(0);
+        let branch = first + open as u32;
+        first += wait.branches.len() as u32;
+        (!wait.members.is_empty()).then_some((branch, wait.members.as_slice()))
+    })
 }
 
 /// The operations a process can wait at: the number of the branch, where it stands, on what channel.

@@ -1,10 +1,11 @@
 //! What an executable says of a fault: tables of the words that `fault` uses here, of who waits where for whom, and of
 //! what has a name, in C. The hosted main puts them together (`tell_fault`).
 
-use crate::fault::{cause, help, names, operations, possible_partners, waits_for_world};
-use quaject_esp_ir::ir::{Direction, Fault, ProcessId, Program};
+use crate::fault::{cause, help, members, names, operations, possible_partners, waits_for_world};
+use quaject_esp_ir::ir::{ChannelId, Direction, Fault, Location, ProcessId, Program};
 use quaject_esp_ir::report::fault_name;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// By the numbers of `esp_fault_code`, from 1.
 const FAULTS: [Fault; 10] = [
@@ -37,30 +38,48 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
     // Arrays without elements are not C: one that nobody looks at ends each.
     let _ = writeln!(text, "    {{0, 0, 0, 0, 0}}\n}};\n\nconst qj_wait qj_waits[] = {{");
     let (mut partners, mut count) = (String::new(), 0);
+    let mut row = |at: String, operation: Option<(ChannelId, Direction)>, ranges: Vec<Range<u32>>| {
+        let (channel, verb, world) = match operation {
+            None => ("0".to_string(), "0".to_string(), "0".to_string()),
+            Some((channel, direction)) => {
+                let verb = match direction {
+                    Direction::In => "write",
+                    Direction::Out => "read",
+                };
+                let world = waits_for_world(program, channel, direction);
+                let name = quoted(&program.channels[channel.0 as usize].name);
+                (name, quoted(verb), world.map_or("0".to_string(), |words| quoted(&words)))
+            }
+        };
+        let _ = writeln!(text, "    {{{at}, {channel}, {verb}, {world}, {count}, {}}},", ranges.len());
+        for range in ranges {
+            let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
+            count += 1;
+        }
+    };
+    let place = |place: Location| format!("{}, {}, {}", place.file, place.line, place.column);
     for (index, process) in program.processes.iter().enumerate() {
         let id = ProcessId(index as u32);
         let instances = format!("{}, {}", program.first_instance(id), process.replicas);
-        for (number, place, channel, direction) in operations(process) {
-            let at = format!("{}, {}, {}", place.file, place.line, place.column);
+        for (number, at, channel, direction) in operations(process) {
             let ranges = possible_partners(program, channel, direction);
-            let verb = match direction {
-                Direction::In => "write",
-                Direction::Out => "read",
-            };
-            let world = waits_for_world(program, channel, direction).map_or("0".to_string(), |words| quoted(&words));
-            let _ = writeln!(
-                text,
-                "    {{{instances}, {number}, {at}, {}, {}, {world}, {count}, {}}},",
-                quoted(&program.channels[channel.0 as usize].name),
-                quoted(verb),
-                ranges.len()
-            );
-            for range in ranges {
-                let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
-                count += 1;
+            row(format!("{instances}, {number}, NOBODY, {}", place(at)), Some((channel, direction)), ranges);
+        }
+        for (number, waits) in members(process) {
+            for wait in waits {
+                let ranges = wait.partners.iter().map(|partner| *partner..*partner + 1).collect();
+                let at = format!("{instances}, {number}, {}, {}", wait.instance, place(wait.location));
+                row(at, wait.operation, ranges);
             }
         }
     }
-    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
+    let _ = writeln!(text, "const qj_member qj_members[] = {{");
+    for instance in 0..program.instance_count() {
+        for (at, name) in program.members(instance) {
+            let _ = writeln!(text, "    {{{instance}, {}, {}}},", place(at), quoted(&name));
+        }
+    }
+    let _ = writeln!(text, "    {{0, 0, 0, 0, 0}}\n}};\n");
     let _ = writeln!(text, "const qj_instances_of qj_partners[] = {{{partners}{{0, 0}}}};\n");
 }

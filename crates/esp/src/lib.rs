@@ -11,13 +11,14 @@ mod paths;
 pub use describe::type_name;
 pub use graph::graph;
 pub use models::{Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, whole};
-pub use quaject_esp_opt::fuse::{Attempt, Refusal};
+pub use quaject_esp_opt::fuse::{Limits, Refusal};
+pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Why};
 pub use quaject_esp_syntax::check::Loader;
 
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
-use quaject_esp_opt::fuse::{Limits, fuse_all};
+use quaject_esp_opt::groups::fuse_all;
 use quaject_esp_opt::path::{self, extract};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
@@ -74,6 +75,8 @@ pub enum Mode {
     FastPath,
     /// Processes that channels connect become one, wherever that can be done.
     Automata,
+    /// Likewise; where it cannot be done, fast paths run as code of one process, and all else on its own.
+    Auto,
 }
 
 /// What to compile a program to, and how.
@@ -87,12 +90,14 @@ pub struct Options {
     pub checked: bool,
     /// Where runs of fast paths are counted.
     pub cuts: Cuts,
+    /// How large the code of fused processes and of fast paths may become.
+    pub limits: Limits,
 }
 
 impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
-        Options { emit, mode: Mode::Process, checked: false, cuts: Cuts::Loops }
+        Options { emit, mode: Mode::Process, checked: false, cuts: Cuts::Loops, limits: Limits::default() }
     }
 }
 
@@ -127,9 +132,9 @@ pub struct Outputs {
     pub ir: ir::Program,
     /// The text or code that was asked for.
     pub emitted: Emitted,
-    /// What became of groups of processes in [`Mode::Automata`].
+    /// What became of groups of processes in [`Mode::Automata`] and [`Mode::Auto`].
     pub attempts: Vec<Attempt>,
-    /// What became of fast paths in [`Mode::FastPath`].
+    /// What became of fast paths in [`Mode::FastPath`] and [`Mode::Auto`].
     pub extractions: Vec<Extraction>,
 }
 
@@ -172,7 +177,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let Checked { sources, diagnostics, program } = check(source, loader);
     let Some(mut program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Wrong) } };
     match options.mode {
-        Mode::FastPath => {}
+        Mode::FastPath | Mode::Auto => {}
         // Their predicates are not computed either.
         Mode::Process | Mode::Automata => program.fast_paths.clear(),
     }
@@ -185,18 +190,21 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let mut attempts = Vec::new();
     let mut extractions = Vec::new();
     match options.mode {
-        Mode::Process => {}
-        Mode::FastPath => {
-            let specifications = paths::specifications(&fast_paths, &ir, &sources);
-            let (checked, cuts) = (options.checked, options.cuts);
-            let made = extract(&ir, &specifications, path::Options { checked, cuts, limits: Limits::default() });
-            ir = verified(made.0);
-            extractions = made.1;
-        }
-        Mode::Automata => {
-            let (fused, made) = fuse_all(&ir, options.checked, Limits::default());
+        Mode::Process | Mode::FastPath => {}
+        Mode::Automata | Mode::Auto => {
+            let (fused, made) = fuse_all(&ir, options.checked, options.limits);
             ir = verified(fused);
             attempts = made;
+        }
+    }
+    match options.mode {
+        Mode::Process | Mode::Automata => {}
+        Mode::FastPath | Mode::Auto => {
+            let specifications = paths::specifications(&fast_paths, &ir, &sources);
+            let Options { checked, cuts, limits, .. } = *options;
+            let made = extract(&ir, &specifications, path::Options { checked, cuts, limits });
+            ir = verified(made.0);
+            extractions = made.1;
         }
     }
     let emitted = match &options.emit {

@@ -7,14 +7,15 @@ use quaject_esp_ir::ir::{ChannelId, Fault, Program};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
-use quaject_esp_opt::fuse::{Limits, fuse_all};
+use quaject_esp_opt::fuse::Limits;
+use quaject_esp_opt::groups::fuse_all;
 use quaject_test_support::Effort;
 
 /// How many groups were fused, or why the fused program is wrong.
 fn check(sample: &Sample) -> Result<usize, String> {
     let program = compile(sample)?;
-    let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, instructions: 20_000 });
-    let count = attempts.iter().filter(|attempt| attempt.result.is_ok()).count();
+    let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, ..Limits::default() });
+    let count = attempts.iter().filter(|attempt| attempt.is_fused()).count();
     if count == 0 {
         return Ok(0);
     }

@@ -22,10 +22,11 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         .file_stem()
         .filter(|stem| *stem != "-")
         .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
-    let compilation = |emit| options(emit, arguments.mode, arguments.checked);
+    let compilation = |emit| options(emit, &arguments.coding, arguments.checked);
+    let fast_paths = &arguments.coding.fast_paths;
     match arguments.emit {
         EmitForm::Ir => {
-            let (_, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::IrText))?;
+            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation(Emit::IrText)?)?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
             deliver(arguments.output.as_deref(), text)?;
         }
@@ -48,7 +49,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
             refuse_file(&folder, &stem)?;
             let (_, outputs) =
-                compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::C(c_options.clone())))?;
+                compile(terminal, &arguments.file, fast_paths, &compilation(Emit::C(c_options.clone()))?)?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             write_c(&folder, &stem, generated).map_err(Stop::at)?;
             if arguments.report {
@@ -59,7 +60,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             }
         }
         EmitForm::Exe => {
-            let (_, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation(Emit::Ir))?;
+            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation(Emit::Ir)?)?;
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)

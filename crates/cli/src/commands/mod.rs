@@ -18,7 +18,7 @@ pub(crate) mod test;
 pub(crate) mod verify;
 
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Compiled, NoOutput, Options, Outputs};
+use quaject_esp::{Compiled, NoOutput, Options, Outputs, Refusal};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_syntax::span::SourceMap;
@@ -35,8 +35,12 @@ fn compile(
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| refused(file, reason))?;
-    for refused in outputs.extractions.iter().filter(|extraction| extraction.result.is_err()) {
-        say(&format!("warning: {}\n", refused.text(&outputs.ir)));
+    for refused in &outputs.extractions {
+        match refused.result {
+            // A path of processes that are fused is not needed.
+            Ok(_) | Err(Refusal::Fused { .. }) => {}
+            Err(_) => say(&format!("warning: {}\n", refused.text(&outputs.ir))),
+        }
     }
     Ok((sources, outputs))
 }

@@ -1,9 +1,9 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
 use super::compile;
-use crate::arguments::{self, ModeChoice, Run, RunOptions};
+use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Emit, Mode, Options};
+use quaject_esp::{Emit, Limits, Mode, Options};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::files::NewFile;
@@ -18,8 +18,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
                 .help("leave out `--engine c`: every engine does the same"),
         ));
     }
-    let compilation = options(Emit::Ir, arguments.mode, arguments.options.checked);
-    let (sources, outputs) = compile(terminal, &arguments.file, &arguments.fast_paths, &compilation)?;
+    if arguments.record.is_some() && arguments.coding.mode != ModeChoice::Process {
+        return Err(Stop::at(
+            Trouble::usage("`--record` needs `--mode process`: a recording counts what processes ask the world for")
+                .help("leave out `--mode`: what is recorded can be replayed as often as you like"),
+        ));
+    }
+    let compilation = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     let program = &outputs.ir;
     let ended = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
@@ -41,13 +47,24 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     Ok(tell(terminal, program, &sources, ended.ending))
 }
 
-pub(crate) fn options(emit: Emit, mode: ModeChoice, checked: bool) -> Options {
-    let mode = match mode {
+/// What to compile a program to, as it was asked for.
+pub(crate) fn options(emit: Emit, coding: &Coding, checked: bool) -> Result<Options, Stop> {
+    let mode = match coding.mode {
         ModeChoice::Process => Mode::Process,
         ModeChoice::Fastpath => Mode::FastPath,
         ModeChoice::Automata => Mode::Automata,
+        ModeChoice::Auto => Mode::Auto,
     };
-    Options { mode, checked, ..Options::new(emit) }
+    let mut limits = Limits::default();
+    match (coding.growth, mode) {
+        (None, _) => {}
+        (Some(growth), Mode::Automata | Mode::Auto) => limits.growth = growth,
+        (Some(_), Mode::Process | Mode::FastPath) => {
+            let trouble = Trouble::usage("`--growth` has no meaning here");
+            return Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")));
+        }
+    }
+    Ok(Options { mode, checked, limits, ..Options::new(emit) })
 }
 
 pub(crate) fn checks(checked: bool) -> Checks {

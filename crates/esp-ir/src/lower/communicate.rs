@@ -64,7 +64,7 @@ impl<'p> Builder<'_, '_, 'p> {
         };
         let rest = if communicate.idle { Rest::Idle } else { Rest::Stuck };
         let observed = self.observed();
-        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed }), span);
+        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed, members: Vec::new() }), span);
         // Where there is but one way on, ways do not meet.
         let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
         for (then, bound, branch) in bodies {

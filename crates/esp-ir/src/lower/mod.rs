@@ -231,6 +231,7 @@ fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_
         labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
         sites: sites.collect(),
         body: lower_body(context, &process.locals, 0, body, BodyKind::Process),
+        members: Vec::new(),
         location: context.location(process.span),
     }
 }

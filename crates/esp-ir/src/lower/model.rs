@@ -280,6 +280,7 @@ fn outside(
         branches: branches.collect(),
         otherwise: None,
         observed: Vec::new(),
+        members: Vec::new(),
     };
     let back = || Terminator::Jump(Edge { to: BlockId(1), arguments: Vec::new() });
     body.blocks = vec![block(Vec::new(), back()), block(code, Terminator::Wait(wait))];
@@ -291,6 +292,7 @@ fn outside(
         labels: Vec::new(),
         sites: vec![Site { channel, direction, location: Location::default() }; sites],
         body,
+        members: Vec::new(),
         location: Location::default(),
     }
 }

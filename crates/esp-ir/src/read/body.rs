@@ -415,7 +415,8 @@ impl Reader<'_> {
             }
             branches.push(self.branch()?);
         }
-        Ok((Terminator::Wait(Wait { order, rest, branches, otherwise, observed: Vec::new() }), location))
+        let (observed, members) = (Vec::new(), Vec::new());
+        Ok((Terminator::Wait(Wait { order, rest, branches, otherwise, observed, members }), location))
     }
 
     pub(super) fn branch(&mut self) -> Result<Branch> {

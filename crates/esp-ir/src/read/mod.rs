@@ -376,7 +376,8 @@ impl<'a> Reader<'a> {
             sites.push(Site { channel, direction, location: self.location()? });
         }
         let body = self.body(&labels)?;
-        self.program.processes.push(Process { name, replicas, replicated, labels, sites, body, location });
+        let members = Vec::new();
+        self.program.processes.push(Process { name, replicas, replicated, labels, sites, body, members, location });
         Ok(())
     }
 

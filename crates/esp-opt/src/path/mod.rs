@@ -197,10 +197,10 @@ impl Extraction {
 
 /// Makes every path that can be made.
 pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> (Program, Vec<Extraction>) {
-    let source = split::split(program, specifications);
+    let (specifications, mut extractions) = possible(program, specifications);
+    let source = split::split(program, &specifications);
     let mut result = source.clone();
-    let mut extractions = Vec::new();
-    for specification in specifications {
+    for specification in &specifications {
         let made = one(&source, &mut result, specification, options);
         let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
         extractions.push(Extraction { name: specification.name.clone(), members, result: made });
@@ -209,6 +209,24 @@ pub fn extract(program: &Program, specifications: &[Specification], options: Opt
         return (program.clone(), extractions);
     }
     (result, extractions)
+}
+
+/// The specifications of processes that are not parts of others, and what is said of the rest.
+fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specification>, Vec<Extraction>) {
+    let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();
+    let (mut possible, mut refused) = (Vec::new(), Vec::new());
+    for specification in specifications {
+        let mut processes = specification.members.iter().map(|part| process_of(program, part.instance));
+        match processes.find(|process| fused.contains(process)) {
+            None => possible.push(specification.clone()),
+            Some(process) => {
+                let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
+                let result = Err(Refusal::Fused { process });
+                refused.push(Extraction { name: specification.name.clone(), members, result });
+            }
+        }
+    }
+    (possible, refused)
 }
 
 fn one(source: &Program, result: &mut Program, of: &Specification, options: Options) -> Result<Made, Refusal> {

@@ -8,11 +8,12 @@ use super::ranges::ranges;
 use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
 use crate::facts::Fact;
-use crate::fuse::{Limits, Refusal};
+use crate::fuse::{Limits, Measure, Refusal};
 use crate::path::Exit;
-use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, Slot, Terminator, TypeTable, Value};
-use rustc_hash::FxHashMap;
+use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, SlotId, Terminator, TypeTable, Value};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 /// How many versions of one place are kept apart in full, and by flags.
 const FULL_VERSIONS: usize = 8;
@@ -27,6 +28,8 @@ pub(crate) struct Product {
     pub(crate) body: Body,
     /// Nodes it was made of.
     pub(crate) nodes: usize,
+    /// The process without which there would be fewest nodes, if the group has several.
+    pub(crate) costliest: Option<ProcessId>,
 }
 
 /// The search.
@@ -34,6 +37,8 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) group: &'g Group<'p>,
     pub(super) out: Residue,
     limits: Limits,
+    /// What is left of the work that may be done.
+    effort: usize,
     nodes: FxHashMap<Key, usize>,
     list: Vec<Node>,
     work: Vec<usize>,
@@ -89,16 +94,28 @@ impl Node {
 /// A way from one node to another.
 struct Passage {
     to: usize,
+    /// Whether everybody waits for the world on it.
+    has_rested: bool,
     moved: BTreeSet<usize>,
     polled: BTreeSet<usize>,
 }
 
-/// Explores the product of a group.
-pub(crate) fn explore(group: &Group<'_>, limits: Limits) -> Result<Product, Refusal> {
+/// Explores the product of a group. `effort` is what is left of it.
+pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> Result<Product, Refusal> {
     let mut learned = Learned::default();
     loop {
         let mut explorer = Explorer::new(group, None, limits, learned);
-        explorer.explore()?;
+        explorer.effort = *effort;
+        let explored = explorer.explore();
+        *effort = explorer.left();
+        explored.map_err(|refusal| match refusal {
+            Refusal::TooLarge { measure, limit, costliest: _ } => {
+                Refusal::TooLarge { measure, limit, costliest: explorer.costliest() }
+            }
+            Refusal::Shared { .. } | Refusal::Unsupported { .. } | Refusal::Fused { .. } | Refusal::Starves { .. } => {
+                refusal
+            }
+        })?;
         if explorer.is_outdated {
             learned = explorer.learned;
             continue;
@@ -113,7 +130,11 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits) -> Result<Product, Refu
             }
             continue;
         }
-        return Ok(Product { nodes: explorer.list.len(), body: explorer.out.body });
+        if group.has_others {
+            explorer.let_others_run();
+        }
+        let costliest = explorer.costliest();
+        return Ok(Product { nodes: explorer.list.len(), body: explorer.out.body, costliest });
     }
 }
 
@@ -149,6 +170,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             group,
             out: Residue::new(slots(group)),
             limits,
+            effort: usize::MAX,
             nodes: FxHashMap::default(),
             list: Vec::new(),
             work: Vec::new(),
@@ -309,7 +331,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
         arguments.extend(path.state.count);
         self.out.finish(path.block, Terminator::Jump(Edge { to: block, arguments }), Location::default());
-        let passage = Passage { to: node, moved: path.state.moved, polled: path.state.polled };
+        let State { moved, polled, has_rested, .. } = path.state;
+        let passage = Passage { to: node, has_rested, moved, polled };
         if let Some(current) = self.current {
             self.list[current].edges.push(passage);
         }
@@ -331,7 +354,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             self.is_outdated = true;
         }
         if self.list.len() >= self.limits.nodes {
-            return Err(Refusal::TooLarge { nodes: self.list.len() });
+            return Err(too_large(Measure::States, self.limits.nodes));
         }
         let mut parameters = Vec::new();
         let mut origins = Vec::new();
@@ -410,11 +433,74 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
+    /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.out.size > self.limits.instructions {
-            Err(Refusal::TooLarge { nodes: self.list.len() })
-        } else {
-            Ok(())
+        if self.out.size > self.limits.emitted() {
+            return Err(too_large(Measure::Instructions, self.limits.instructions));
+        }
+        if self.left() == 0 {
+            return Err(too_large(Measure::Effort, self.limits.effort));
+        }
+        Ok(())
+    }
+
+    /// What is left of the work: an instruction is one piece of it, and so is a member's place in a node.
+    fn left(&self) -> usize {
+        self.effort.saturating_sub(self.out.size + self.list.len() * self.group.members.len())
+    }
+
+    /// The process without which fewest of the nodes would differ, if there are several.
+    fn costliest(&self) -> Option<ProcessId> {
+        let members = &self.group.members;
+        let processes: BTreeSet<ProcessId> = members.iter().map(|member| member.process).collect();
+        let left = |process: &ProcessId| {
+            let is_other = |member: usize| members[member].process != *process;
+            let owner = |slot: SlotId| members.partition_point(|member| member.first_slot <= slot.0).checked_sub(1);
+            let parts = |node: &Node| {
+                let mut hasher = FxHasher::default();
+                let places = node.key.place.members.iter().enumerate().filter(|(member, _)| is_other(*member));
+                places.for_each(|place| place.hash(&mut hasher));
+                let facts = node.key.facts.iter().filter(|((member, _), _)| is_other(*member));
+                facts.for_each(|fact| fact.hash(&mut hasher));
+                let tags = node.key.tags.iter().filter(|((slot, _), _)| owner(*slot).is_some_and(is_other));
+                tags.for_each(|tag| tag.hash(&mut hasher));
+                let refuted = node.key.refuted.iter();
+                let refuted = refuted.filter(|(writer, _, reader, _)| is_other(*writer) && is_other(*reader));
+                refuted.for_each(|meeting| meeting.hash(&mut hasher));
+                hasher.finish()
+            };
+            self.list.iter().map(parts).collect::<FxHashSet<u64>>().len()
+        };
+        let costliest = processes.iter().min_by_key(|process| left(process)).copied();
+        costliest.filter(|_| processes.len() > 1)
+    }
+
+    /// Other processes get their turn, too: a cycle that never waits for the world has a place where it yields, as
+    /// members did whenever they met.
+    fn let_others_run(&mut self) {
+        let mut yields: BTreeSet<usize> = BTreeSet::new();
+        loop {
+            let goes_on = |passage: &Passage| !passage.has_rested && !yields.contains(&passage.to);
+            let mut found: Vec<usize> = Vec::new();
+            for component in components(&self.list, &goes_on) {
+                let inside = |passage: &Passage| goes_on(passage) && component.contains(&passage.to);
+                let is_cycle = component.iter().any(|node| self.list[*node].edges.iter().any(inside));
+                // Within one quantum everybody else waits, as in the program.
+                let first = component.iter().find(|node| self.list[**node].is_settled());
+                found.extend(first.filter(|_| is_cycle));
+            }
+            if found.is_empty() {
+                break;
+            }
+            yields.extend(found);
+        }
+        let blocks: BTreeSet<BlockId> = yields.iter().map(|node| self.list[*node].block).collect();
+        for block in &mut self.out.body.blocks {
+            if let Terminator::Jump(edge) = &block.terminator
+                && blocks.contains(&edge.to)
+            {
+                block.terminator = Terminator::Yield(edge.clone());
+            }
         }
     }
 
@@ -422,7 +508,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// With each, a place on that cycle.
     fn starving(&self) -> Vec<(Standing, usize)> {
         let mut starving = Vec::new();
-        for component in components(&self.list) {
+        for component in components(&self.list, &|_| true) {
             // Within one quantum everybody else waits, as in the program.
             if component.iter().all(|node| !self.list[*node].is_settled()) {
                 continue;
@@ -455,8 +541,12 @@ fn runner(state: &State) -> Option<(usize, BlockId)> {
     })
 }
 
-/// Strongly connected components, by Tarjan's algorithm without recursion.
-fn components(nodes: &[Node]) -> Vec<BTreeSet<usize>> {
+fn too_large(measure: Measure, limit: usize) -> Refusal {
+    Refusal::TooLarge { measure, limit, costliest: None }
+}
+
+/// Strongly connected components of the graph of these passages, by Tarjan's algorithm without recursion.
+fn components(nodes: &[Node], counts: &dyn Fn(&Passage) -> bool) -> Vec<BTreeSet<usize>> {
     #[derive(Clone, Copy)]
     struct Mark {
         index: usize,
@@ -469,7 +559,7 @@ fn components(nodes: &[Node]) -> Vec<BTreeSet<usize>> {
         if marks[root].is_some() {
             continue;
         }
-        let mut calls = vec![(root, 0)];
+        let mut calls: Vec<(usize, usize)> = vec![(root, 0)];
         while let Some((node, edge)) = calls.pop() {
             if edge == 0 {
                 marks[node] = Some(Mark { index: next, low: next, on_stack: true });
@@ -477,8 +567,10 @@ fn components(nodes: &[Node]) -> Vec<BTreeSet<usize>> {
                 stack.push(node);
             }
             let low = |marks: &[Option<Mark>], node: usize| marks[node].expect("visited").low;
-            if edge > 0 {
-                let child = nodes[node].edges[edge - 1].to;
+            if let Some(passage) = edge.checked_sub(1).map(|edge| &nodes[node].edges[edge])
+                && counts(passage)
+            {
+                let child = passage.to;
                 let least = low(&marks, node).min(low(&marks, child));
                 if marks[child].expect("visited").on_stack {
                     marks[node].as_mut().expect("visited").low = least;
@@ -486,7 +578,7 @@ fn components(nodes: &[Node]) -> Vec<BTreeSet<usize>> {
             }
             if let Some(passage) = nodes[node].edges.get(edge) {
                 calls.push((node, edge + 1));
-                if marks[passage.to].is_none() {
+                if marks[passage.to].is_none() && counts(passage) {
                     calls.push((passage.to, 0));
                 }
                 continue;

@@ -5,12 +5,13 @@ use crate::fuse::Refusal;
 use crate::path::Placed;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Bind, BlockId, Body, Boundary, ChannelId, Direction, Guard, Op, Operand, Operation, Pattern,
-    Payload, Place, ProcessId, Program, Site, SlotId, Terminator, Type, TypeId, TypeTable, Value, Wait,
+    AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Op, Operand,
+    Operation, Pattern, Payload, Place, ProcessId, Program, Site, SlotId, Terminator, Type, TypeId, TypeTable, Value,
+    Wait,
 };
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_slots, terminator_values};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Members of the product, and what is known before it is explored.
 pub(crate) struct Group<'p> {
@@ -26,6 +27,10 @@ pub(crate) struct Group<'p> {
     pub(super) highs: Vec<i128>,
     /// Whether overflow is a fault.
     pub(super) checked: bool,
+    /// Whether there are processes outside of the group.
+    pub(super) has_others: bool,
+    /// The processes that use the members' channels, and in which direction.
+    pub(super) users: BTreeMap<ChannelId, Vec<(ProcessId, Direction)>>,
 }
 
 /// One instance of the group.
@@ -61,18 +66,8 @@ impl Live {
 impl<'p> Group<'p> {
     /// A group of all replicas of these processes.
     pub(crate) fn new(program: &'p Program, processes: &[ProcessId], checked: bool) -> Result<Group<'p>, Refusal> {
-        let mut internal = vec![false; program.channels.len()];
-        for (index, channel) in program.channels.iter().enumerate() {
-            let users: Vec<ProcessId> = users(program, ChannelId(index as u32));
-            let inside = users.iter().filter(|user| processes.contains(user)).count();
-            if channel.boundary != Boundary::Internal || inside == 0 {
-                continue;
-            }
-            if inside < users.len() {
-                return Err(Refusal::Shared { channel: ChannelId(index as u32) });
-            }
-            internal[index] = true;
-        }
+        let users = users(program, processes);
+        let internal = internal(program, processes, &users)?;
         for process in processes {
             eligible(program, *process)?;
         }
@@ -104,6 +99,8 @@ impl<'p> Group<'p> {
             lows: Vec::new(),
             highs: Vec::new(),
             checked,
+            has_others: program.processes.len() > processes.len(),
+            users,
         };
         group.measure();
         Ok(group)
@@ -120,6 +117,8 @@ impl<'p> Group<'p> {
             lows: Vec::new(),
             highs: Vec::new(),
             checked,
+            has_others: true,
+            users: BTreeMap::new(),
         };
         let (mut first_slot, mut first_site) = (0, 0);
         for instance in instances {
@@ -298,10 +297,61 @@ fn constants(body: &Body) -> Vec<Option<i128>> {
     constants
 }
 
-/// The processes that have an operation on the channel.
-fn users(program: &Program, channel: ChannelId) -> Vec<ProcessId> {
-    let uses = |index: &usize| program.processes[*index].sites.iter().any(|site| site.channel == channel);
-    (0..program.processes.len()).filter(uses).map(|index| ProcessId(index as u32)).collect()
+/// Per channel: whether it lies between these processes alone. One of which the other end is outside is like one to
+/// the world; one that they could meet on and others use, too, is neither.
+fn internal(
+    program: &Program,
+    processes: &[ProcessId],
+    users: &BTreeMap<ChannelId, Vec<(ProcessId, Direction)>>,
+) -> Result<Vec<bool>, Refusal> {
+    let mut internal = vec![false; program.channels.len()];
+    for (channel, users) in users {
+        if program.channels[channel.0 as usize].boundary != Boundary::Internal {
+            continue;
+        }
+        let has =
+            |wanted: Direction| users.iter().any(|(user, direction)| *direction == wanted && processes.contains(user));
+        if users.iter().all(|(user, _)| processes.contains(user)) {
+            internal[channel.0 as usize] = true;
+        } else if has(Direction::In) && has(Direction::Out)
+            || users.iter().any(|(user, _)| !processes.contains(user) && looks_who_waits(program, *user, *channel))
+        {
+            return Err(Refusal::Shared { channel: *channel });
+        }
+    }
+    Ok(internal)
+}
+
+/// Whether a process does something else on a channel when nobody waits there. A member that waits cannot be seen while
+/// others of its group run.
+fn looks_who_waits(program: &Program, process: ProcessId, on: ChannelId) -> bool {
+    program.processes[process.0 as usize].body.blocks.iter().any(|block| {
+        let Terminator::Wait(wait) = &block.terminator else { return false };
+        let is_on = |branch: &Branch| match &branch.operation {
+            Operation::In { channel, .. } | Operation::Out { channel, .. } => *channel == on,
+            Operation::After { .. } => false,
+        };
+        let chooses = wait.otherwise.is_some() || wait.order == AltOrder::Priority && wait.branches.len() > 1;
+        chooses && wait.branches.iter().any(is_on)
+    })
+}
+
+/// Who uses the channels of these processes.
+fn users(program: &Program, processes: &[ProcessId]) -> BTreeMap<ChannelId, Vec<(ProcessId, Direction)>> {
+    let own = processes.iter().flat_map(|process| &program.processes[process.0 as usize].sites);
+    let mut users: BTreeMap<ChannelId, Vec<(ProcessId, Direction)>> =
+        own.map(|site| (site.channel, Vec::new())).collect();
+    for (index, process) in program.processes.iter().enumerate() {
+        for site in &process.sites {
+            let user = (ProcessId(index as u32), site.direction);
+            if let Some(users) = users.get_mut(&site.channel)
+                && !users.contains(&user)
+            {
+                users.push(user);
+            }
+        }
+    }
+    users
 }
 
 /// The processes, each after those that write to it, as far as that goes; else in order of text.

@@ -28,6 +28,8 @@ pub(super) struct State {
     /// Members that have gone on since the last node, and members that the world was asked for.
     pub(super) moved: BTreeSet<usize>,
     pub(super) polled: BTreeSet<usize>,
+    /// Whether everybody has waited for the world since the last node.
+    pub(super) has_rested: bool,
     /// On a fast path: who runs, and where the words are; and the count of iterations that are left.
     pub(super) progress: Progress,
     pub(super) count: Option<Value>,
@@ -121,6 +123,7 @@ impl State {
             refuted: BTreeSet::new(),
             moved: BTreeSet::new(),
             polled: BTreeSet::new(),
+            has_rested: false,
             progress: Progress::default(),
             count: None,
         }

@@ -7,9 +7,10 @@ use super::path::Path;
 use super::state::{At, Known};
 use crate::fuse::Refusal;
 use quaject_esp_ir::ir::{
-    AltOrder, Base, Bind, BlockId, Branch, Direction, Fault, Guard, Location, Op, Operand, Operation, Passed, Pattern,
-    Payload, Rest, SiteId, SlotId, Terminator, Value, Wait,
+    AltOrder, Base, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand, Operation,
+    Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, Value, Wait,
 };
+use quaject_esp_ir::report::WaitsFor;
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, pattern_operands, terminator_values};
 use rustc_hash::FxHashMap;
 
@@ -32,7 +33,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// No members can meet: the world is asked, an `else` is taken, or nothing will ever happen again.
-    pub(super) fn ask_world(&mut self, path: Path) -> Result<(), Refusal> {
+    pub(super) fn ask_world(&mut self, mut path: Path) -> Result<(), Refusal> {
         let members = 0..self.group.members.len();
         let branches: Vec<(usize, u32)> = members.clone().flat_map(|member| self.outside(&path, member)).collect();
         let alternative = members.clone().rev().find_map(|member| {
@@ -51,8 +52,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         for member in members.clone() {
             let Some((block, wait)) = self.standing(&path, member) else { continue };
-            let closed = wait.branches.iter().all(|branch| self.open(&path, member, branch.guard) == Open::No);
-            if closed {
+            let is_open = wait.branches.iter().any(|branch| self.open(&path, member, branch.guard) == Open::Yes);
+            let unknown = wait.branches.iter().find(|branch| self.open(&path, member, branch.guard) == Open::Perhaps);
+            // If it may be that none is open, that is found out one by one.
+            if let (false, Some(Branch { guard: Guard::Value(guard), location, .. })) = (is_open, unknown) {
+                let again = &mut |explorer: &mut Explorer<'g, 'p>, path: Path, _| explorer.ask_world(path);
+                return self.fork(path, member, *guard, *location, again);
+            }
+            if !is_open {
                 let location = self.group.members[member].body.blocks[block.0 as usize].location;
                 self.out.finish(path.block, Terminator::Fault(Fault::Alt), location);
                 return Ok(());
@@ -60,26 +67,101 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let stuck = self.stuck(&path);
         if branches.is_empty() {
-            let (terminator, location) = match stuck.first() {
-                Some(location) => (Terminator::Fault(Fault::Deadlock), *location),
-                None => (Terminator::End, Location::default()),
-            };
-            self.out.finish(path.block, terminator, location);
+            if stuck.is_empty() {
+                self.out.finish(path.block, Terminator::End, Location::default());
+            } else {
+                self.wait_in_vain(&path, &stuck);
+            }
             return Ok(());
         }
-        if let Some(location) = stuck.first().copied() {
+        if !stuck.is_empty() && !self.group.has_others {
             // The world may still take a branch; once it does not, the deadlock is there.
             return self.poll(path, branches, &mut |explorer, path| {
-                explorer.out.finish(path.block, Terminator::Fault(Fault::Deadlock), location);
+                explorer.wait_in_vain(&path, &stuck);
                 Ok(())
             });
         }
+        path.state.has_rested = true;
         self.wait(path, branches, None)
     }
 
-    /// Where the members wait that nothing can wake, even if the world writes and reads for ever, and that are not at
-    /// idle points.
-    fn stuck(&self, path: &Path) -> Vec<Location> {
+    /// Waits where these members wait, for what never happens: a deadlock, once everybody else rests, too.
+    fn wait_in_vain(&mut self, path: &Path, stuck: &[usize]) {
+        let waits = self.waits_of(path, stuck);
+        let branch = waits.first().and_then(|first| {
+            let (channel, _) = first.operation?;
+            // The other members who could use this channel are stuck like this one.
+            let site = self
+                .group
+                .sites()
+                .iter()
+                .position(|site| site.channel == channel && site.direction == Direction::In)?;
+            let patterns = self.group.program.channels[channel.0 as usize].payload.iter().map(|_| Pattern::Any);
+            let operation =
+                Operation::In { site: SiteId(site as u32), channel, patterns: patterns.collect(), condition: None };
+            Some((operation, first.location))
+        });
+        let Some((operation, location)) = branch else {
+            let location = waits.first().map(|first| first.location).unwrap_or_default();
+            return self.out.finish(path.block, Terminator::Fault(Fault::Deadlock), location);
+        };
+        let then = self.out.block(Vec::new());
+        let wait = Wait {
+            order: AltOrder::Fair,
+            rest: Rest::Stuck,
+            branches: vec![Branch { guard: Guard::Open, operation, then, location }],
+            otherwise: None,
+            observed: Vec::new(),
+            members: waits,
+        };
+        self.out.finish(path.block, Terminator::Wait(wait), location);
+    }
+
+    /// What these members wait for, as a deadlock is told.
+    fn waits_of(&self, path: &Path, members: &[usize]) -> Vec<WaitsFor> {
+        let mut waits = Vec::new();
+        for member in members {
+            let Some((block, wait)) = self.standing(path, *member) else { continue };
+            let instance = self.group.members[*member].instance;
+            let first = waits.len();
+            for branch in &wait.branches {
+                let (channel, direction) = match &branch.operation {
+                    Operation::In { channel, .. } => (*channel, Direction::In),
+                    Operation::Out { channel, .. } => (*channel, Direction::Out),
+                    Operation::After { .. } => continue,
+                };
+                if self.open(path, *member, branch.guard) != Open::No {
+                    let partners = self.partners_of(path, *member, channel, direction);
+                    let (operation, location) = (Some((channel, direction)), branch.location);
+                    waits.push(WaitsFor { instance, location, operation, partners });
+                }
+            }
+            if waits.len() == first {
+                let location = self.group.members[*member].body.blocks[block.0 as usize].location;
+                waits.push(WaitsFor { instance, location, operation: None, partners: Vec::new() });
+            }
+        }
+        waits.sort_by_key(|wait| wait.instance);
+        waits
+    }
+
+    /// The instances that could meet a member on a channel: other members that have not ended, and all outside.
+    fn partners_of(&self, path: &Path, member: usize, channel: ChannelId, direction: Direction) -> Vec<u32> {
+        let program = self.group.program;
+        let users = self.group.users.get(&channel).into_iter().flatten();
+        let instances = users.filter(|(_, other)| *other != direction).flat_map(|(process, _)| {
+            let first = program.first_instance(*process);
+            first..first + program.processes[process.0 as usize].replicas
+        });
+        let is_left = |instance: &u32| {
+            let number = self.group.members.iter().position(|other| other.instance == *instance);
+            number.is_none_or(|other| other != member && path.state.members[other].at != At::Ended)
+        };
+        instances.filter(is_left).collect()
+    }
+
+    /// The members that nothing can wake, even if the world writes and reads for ever, and that are not at idle points.
+    fn stuck(&self, path: &Path) -> Vec<usize> {
         let count = self.group.members.len();
         let mut wakeable: Vec<bool> = (0..count).map(|member| !self.outside(path, member).is_empty()).collect();
         let uses = |member: usize, channel, direction: Direction| {
@@ -112,14 +194,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 break;
             }
         }
-        let members = (0..count).filter(|member| !wakeable[*member]);
-        members
-            .filter_map(|member| {
-                let (_, wait) = self.standing(path, member)?;
-                let location = wait.branches.first().map(|branch| branch.location).unwrap_or_default();
-                (wait.rest == Rest::Stuck).then_some(location)
-            })
-            .collect()
+        let may_not_rest =
+            |member: &usize| self.standing(path, *member).is_some_and(|(_, wait)| wait.rest == Rest::Stuck);
+        (0..count).filter(|member| !wakeable[*member]).filter(may_not_rest).collect()
     }
 
     /// Takes one of these branches if the world is ready for it, else goes on.
@@ -177,7 +254,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
             ways.push((member, number, then, parameters));
         }
         let rest = if all_idle { Rest::Idle } else { Rest::Stuck };
-        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new() };
+        let waiting: Vec<usize> = (0..self.group.members.len())
+            .filter(|member| self.standing(&path, *member).is_some_and(|(_, wait)| wait.rest == Rest::Stuck))
+            .collect();
+        // Who polls does not rest here, and a path is left before a deadlock.
+        let can_end = otherwise.is_none() && self.course.is_none();
+        let members = if can_end { self.waits_of(&path, &waiting) } else { Vec::new() };
+        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new(), members };
         self.out.finish(path.block, Terminator::Wait(wait), location);
         for (member, number, then, parameters) in ways {
             let mut way = path.clone();

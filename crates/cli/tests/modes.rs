@@ -1,0 +1,116 @@
+//! How processes become code: what is fused, what is left out and why, and that faults name the processes as written.
+
+mod support;
+
+use std::process::Output;
+use support::Folder;
+
+const FORMS: [&str; 3] = ["interp", "c", "jit"];
+
+/// What was said of a fault, without the line of the source and its caret.
+fn said(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let said = said.find("fault[").map_or("", |start| &said[start..]);
+    let is_source = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+    said.lines().filter(|line| !is_source(line)).fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Programs that fault, and their input.
+const FAULTS: [(&str, &str); 6] = [
+    // All wait for each other.
+    (
+        "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n",
+        "",
+    ),
+    // The world has said all there was.
+    (
+        "channel i(int) external out;\nchannel a(int);\nchannel o(int) external in;\n\
+         process P { while { in(i, $x); out(a, x); } }\nprocess Q { while { in(a, $x); in(a, $y); out(o, x + y); } }\n",
+        "1\n2\n3\n",
+    ),
+    // One of them rests where it may.
+    (
+        "channel i(int) external out;\nchannel a(int);\nchannel b(int);\n\
+         process P { in(i, _); out(a, 1); while { idle in(b, _); } }\n\
+         process Q { in(a, $x); alt { when (x > 1) in(a, _) { } when (x > 2) out(b, x) { } when (x == 1) in(a, 7) { } } }\n",
+        "1\n",
+    ),
+    // Two groups, of which one goes on for a while.
+    (
+        "channel a(int);\nchannel b(int);\nchannel c(int);\nchannel o(int) external in;\n\
+         process P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n\
+         process R { out(c, 1); out(c, 2); }\nprocess S { while { idle in(c, $x); out(o, x); } }\n",
+        "",
+    ),
+    (
+        "channel i(int) external out;\nchannel a(int);\nprocess P { while { in(i, $x); out(a, x); } }\n\
+         process Q { while {\n  in(a, $x);\n  assert(x < 2);\n} }\n",
+        "1\n2\n",
+    ),
+    (
+        "channel i(int) external out;\nchannel a(int);\nchannel o(int) external in;\n\
+         process P { while { in(i, $x); out(a, 8 / x); } }\nprocess Q { while { in(a, $x); out(o, x); } }\n",
+        "0\n",
+    ),
+];
+
+#[test]
+fn faults_of_fused_processes_are_told_as_of_the_processes() {
+    for (program, input) in FAULTS {
+        let folder = Folder::with(&[("a.esp", program)]);
+        let run = |arguments: &str| folder.qj(arguments).stdin(input).output().expect("qj runs");
+        let plain = run("run a.esp");
+        for mode in ["automata", "auto"] {
+            for engine in FORMS {
+                let fused = run(&format!("run a.esp --mode {mode} --engine {engine}"));
+                assert_eq!(said(&fused), said(&plain), "{engine} {mode}: {program}");
+                assert_eq!(fused.stdout, plain.stdout, "{engine} {mode}: {program}");
+            }
+        }
+        folder.qj("build --emit exe --mode automata a.esp -o a.out").assert().success();
+        let executable = snapbox::cmd::Command::new(folder.path("a.out")).stdin(input);
+        let executable = executable.output().expect("the executable runs");
+        assert_eq!(said(&executable), said(&plain), "executable: {program}");
+        assert_eq!(executable.stdout, plain.stdout, "executable: {program}");
+    }
+}
+
+const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(int) external in;\n\
+    process read { while { in(i, $n); out(c, n); } }\n\
+    process pair { while { in(c, $a); in(c, $b); out(o, a + b); } }\n\
+    fastpath sums {\n  process read { statement i, c; start c; follows (i c)*; }\n\
+    \x20 process pair { statement c/in@1 as first; start first; exit first; }\n}\n";
+
+#[test]
+fn auto_takes_what_fits() {
+    let folder = Folder::with(&[("a.esp", PAIRS)]);
+    for (growth, expected) in [
+        ("", ["fused: read, pair: one state machine of ", "no fast path sums: `read` is part of a state machine"]),
+        (" --growth 0", ["not fused: read, pair: more than 0 instructions", "fast path sums: read, pair: "]),
+    ] {
+        let report = folder.qj(&format!("build a.esp --emit c --mode auto{growth} --report -o out"));
+        let report = report.output().expect("qj runs");
+        let said = String::from_utf8_lossy(&report.stdout);
+        assert!(expected.iter().all(|line| said.contains(line)), "{said}");
+        for engine in FORMS {
+            let run = folder.qj(&format!("run a.esp --mode auto{growth} --engine {engine}"));
+            run.stdin("1\n2\n3\n4\n5\n6\n").assert().stdout_eq("3\n7\n11\n");
+        }
+    }
+}
+
+#[test]
+fn options_without_meaning_are_refused() {
+    let folder = Folder::with(&[("a.esp", PAIRS)]);
+    let help = "error: `--growth` has no meaning here\nhelp: it is for `--mode automata` and `--mode auto`\n";
+    folder.qj("run a.esp --growth 3").assert().code(2).stderr_eq(help);
+    folder.qj("build a.esp --emit c --mode fastpath --growth 3").assert().code(2).stderr_eq(help);
+    for mode in ["automata", "auto", "fastpath"] {
+        folder.qj(&format!("run a.esp --mode {mode} --record r.txt")).assert().code(2).stderr_eq(
+            "error: `--record` needs `--mode process`: a recording counts what processes ask the world for\n\
+             help: leave out `--mode`: what is recorded can be replayed as often as you like\n",
+        );
+        assert!(!folder.path("r.txt").exists());
+    }
+}

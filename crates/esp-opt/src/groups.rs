@@ -1,0 +1,207 @@
+//! Which processes are fused: every set of them that channels connect; when that is too large or has a process that
+//! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
+
+use crate::fuse::{Limits, Measure, Refusal, install, make, size};
+use quaject_esp_ir::ir::{Boundary, Direction, ProcessId, Program};
+use std::collections::BTreeSet;
+
+/// Of so many processes, no single one is in the way.
+const MANY: usize = 16;
+
+/// What became of some processes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// The processes, in order of text.
+    pub processes: Vec<ProcessId>,
+    /// What became of them.
+    pub outcome: Outcome,
+}
+
+/// What became of processes that channels connect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// They are one process.
+    Fused {
+        /// Nodes of its product.
+        nodes: usize,
+        /// Its instructions and ends of blocks.
+        instructions: usize,
+        /// Those of its members' processes.
+        before: usize,
+    },
+    /// They were too many: each half is a group of its own.
+    Divided(Refusal),
+    /// One process was left out so that the others could be fused; it runs on its own.
+    LeftOut(Refusal),
+    /// They run on their own.
+    Refused(Refusal),
+    /// They run on their own, as no channel leads from one process to another.
+    Alone,
+}
+
+impl Attempt {
+    /// Whether they are one process now.
+    pub fn is_fused(&self) -> bool {
+        match self.outcome {
+            Outcome::Fused { .. } => true,
+            Outcome::Divided(_) | Outcome::LeftOut(_) | Outcome::Refused(_) | Outcome::Alone => false,
+        }
+    }
+
+    /// What became of them, in one line.
+    pub fn text(&self, program: &Program) -> String {
+        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
+        let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
+        match &self.outcome {
+            Outcome::Fused { nodes, instructions, before } => format!(
+                "fused: {names}: one state machine of {nodes} states, {instructions} instructions instead of {before}"
+            ),
+            Outcome::Divided(why) => format!("divided: {names}: together {}", why.text(program)),
+            Outcome::LeftOut(why) => {
+                let hint = match why {
+                    Refusal::TooLarge { .. } => "together with the others, ",
+                    Refusal::Shared { .. }
+                    | Refusal::Unsupported { .. }
+                    | Refusal::Fused { .. }
+                    | Refusal::Starves { .. } => "",
+                };
+                format!("left out: {names}: {hint}{}", why.text(program))
+            }
+            Outcome::Refused(why) => format!("not fused: {names}: {}", why.text(program)),
+            Outcome::Alone => format!("on its own: {names}: no channel leads to another process"),
+        }
+    }
+}
+
+/// Fuses every set of processes that channels connect, without those that are in the way. What is refused runs as it
+/// did. Ends within the limits' effort, for however many processes.
+pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
+    let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
+    let mut fused = program.clone();
+    let mut attempts = Vec::new();
+    let mut effort = limits.effort;
+    let mut work = connected(program, &all);
+    let together: BTreeSet<ProcessId> = work.iter().flatten().copied().collect();
+    let alone = all.into_iter().filter(|process| !together.contains(process));
+    attempts.extend(alone.map(|process| Attempt { processes: vec![process], outcome: Outcome::Alone }));
+    work.reverse();
+    while let Some(processes) = work.pop() {
+        // Something is left for those that come after.
+        let mut share = effort / 4;
+        effort -= share;
+        let made = make(program, &processes, checked, limits, &mut share);
+        effort += share;
+        let refusal = match made {
+            Ok(made) => {
+                let before = processes.iter().map(|process| size(&program.processes[process.0 as usize].body)).sum();
+                let outcome = Outcome::Fused { nodes: made.nodes, instructions: size(&made.process.body), before };
+                install(&mut fused, &processes, made.process);
+                attempts.push(Attempt { processes, outcome });
+                continue;
+            }
+            Err(refusal) => refusal,
+        };
+        if let Some(halves) = halves(program, &processes, &refusal) {
+            attempts.push(Attempt { processes, outcome: Outcome::Divided(refusal) });
+            work.extend(halves.into_iter().rev());
+            continue;
+        }
+        let Some(out) = in_the_way(program, &processes, &refusal).filter(|_| processes.len() > 1) else {
+            attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
+            continue;
+        };
+        let rest: Vec<ProcessId> = processes.iter().copied().filter(|process| *process != out).collect();
+        let mut rest = connected(program, &rest);
+        if rest.is_empty() {
+            attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
+            continue;
+        }
+        attempts.push(Attempt { processes: vec![out], outcome: Outcome::LeftOut(refusal) });
+        rest.reverse();
+        work.append(&mut rest);
+    }
+    (fused, attempts)
+}
+
+/// The groups that are left of the halves, in order of text, of one with too many members.
+fn halves(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<Vec<Vec<ProcessId>>> {
+    match refusal {
+        Refusal::TooLarge { measure: Measure::Instances | Measure::Effort, .. } if processes.len() >= 4 => {}
+        Refusal::TooLarge { .. } if processes.len() >= MANY => {}
+        Refusal::TooLarge { .. }
+        | Refusal::Shared { .. }
+        | Refusal::Unsupported { .. }
+        | Refusal::Fused { .. }
+        | Refusal::Starves { .. } => return None,
+    }
+    let (first, second) = processes.split_at(processes.len() / 2);
+    let groups: Vec<_> = [first, second].into_iter().flat_map(|half| connected(program, half)).collect();
+    (!groups.is_empty()).then_some(groups)
+}
+
+/// The process without which the others might be fused.
+fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<ProcessId> {
+    match refusal {
+        Refusal::Unsupported { process, .. } | Refusal::Fused { process } | Refusal::Starves { process } => {
+            Some(*process)
+        }
+        Refusal::TooLarge { costliest, .. } => *costliest,
+        // Of the ends in the group, those are left out that are fewer.
+        Refusal::Shared { channel } => {
+            let at = |direction: Direction| -> Vec<ProcessId> {
+                let is_at = |process: &&ProcessId| {
+                    let sites = &program.processes[process.0 as usize].sites;
+                    sites.iter().any(|site| site.channel == *channel && site.direction == direction)
+                };
+                processes.iter().filter(is_at).copied().collect()
+            };
+            let (readers, writers) = (at(Direction::In), at(Direction::Out));
+            let readers_go = writers.is_empty() || !readers.is_empty() && readers.len() <= writers.len();
+            let fewer = if readers_go { readers } else { writers };
+            fewer.first().copied()
+        }
+    }
+}
+
+/// The sets of these processes that internal channels connect, of two instances and more. A channel that others write
+/// or read, too, connects those of them that could meet on it.
+fn connected(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> {
+    let inside: BTreeSet<ProcessId> = processes.iter().copied().collect();
+    let mut users: Vec<Vec<(ProcessId, Direction)>> = vec![Vec::new(); program.channels.len()];
+    for process in &inside {
+        for site in &program.processes[process.0 as usize].sites {
+            users[site.channel.0 as usize].push((*process, site.direction));
+        }
+    }
+    // Of each process, one that stands for its set.
+    let mut set: Vec<usize> = (0..program.processes.len()).collect();
+    fn root(set: &mut [usize], mut of: usize) -> usize {
+        while set[of] != of {
+            set[of] = set[set[of]];
+            of = set[of];
+        }
+        of
+    }
+    for (channel, users) in users.iter().enumerate() {
+        let has = |direction: Direction| users.iter().any(|(_, other)| *other == direction);
+        let is_internal = program.channels[channel].boundary == Boundary::Internal;
+        if !is_internal || !has(Direction::In) || !has(Direction::Out) {
+            continue;
+        }
+        for (user, _) in users {
+            let (from, to) = (root(&mut set, user.0 as usize), root(&mut set, users[0].0.0 as usize));
+            set[from] = to;
+        }
+    }
+    let mut groups: Vec<Vec<ProcessId>> = vec![Vec::new(); program.processes.len()];
+    for process in &inside {
+        let set = root(&mut set, process.0 as usize);
+        groups[set].push(*process);
+    }
+    let instances = |group: &Vec<ProcessId>| -> u32 {
+        group.iter().map(|process| program.processes[process.0 as usize].replicas).sum()
+    };
+    groups.retain(|group| instances(group) > 1);
+    groups.sort();
+    groups
+}
