@@ -57,6 +57,14 @@ pub enum Likeness {
 
 /// Whether the C program did what the interpreter says it may do.
 pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness, String> {
+    compare_runs(sample, program, ran).map(|(likeness, _)| likeness)
+}
+
+/// Likewise; also what the C program showed.
+///
+/// # Errors
+/// What it did that it may not do.
+pub fn compare_runs(sample: &Sample, program: &Program, ran: &Ran) -> Result<(Likeness, Shown), String> {
     let shown = interpret(sample, program).map_err(|error| format!("interpreter: {error}"))?;
     let mut world = ScriptedWorld::new(program, &sample.script);
     if ran.released {
@@ -69,7 +77,7 @@ pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness
     let ending_replayed = ending(&replayed.outcome);
     let ends_alike = replayed.messages == ran.messages && ending_replayed == ran.end;
     if !ends_alike && goes_on_with_a_lost_object(program, &replayed, ran) {
-        return Ok(Likeness::Allowed);
+        return Ok((Likeness::Allowed, replayed));
     }
     if replayed.messages != ran.messages {
         return Err(format!("C sent {:?}\nreplayed: {:?}", ran.messages, replayed.messages));
@@ -78,7 +86,7 @@ pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness
         return Err(format!("C ended `{}`, replayed: `{ending_replayed}`", ran.end));
     }
     if shown.messages == ran.messages && ending(&shown.outcome) == ran.end {
-        return Ok(Likeness::Same);
+        return Ok((Likeness::Same, replayed));
     }
     let faulted = |outcome: &Outcome| match outcome {
         Outcome::Faulted(_) => true,
@@ -97,5 +105,5 @@ pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness
             return Err(format!("C ended `{}`, the interpreter: {:?}", ran.end, shown.outcome));
         }
     }
-    Ok(Likeness::Allowed)
+    Ok((Likeness::Allowed, replayed))
 }

@@ -9,6 +9,7 @@ pub mod externs;
 pub mod generate;
 pub mod interpret;
 pub mod marshal;
+pub mod modes;
 pub mod prove;
 pub mod talkative;
 pub mod world;

@@ -1,9 +1,10 @@
 //! Runs ranges of seeds, several at a time, and collects what went wrong.
 
 use crate::c::{self, Compiler};
-use crate::compare::{Likeness, compare};
+use crate::compare::{Likeness, compare_runs};
 use crate::generate::generate;
-use crate::interpret::compile;
+use crate::interpret::{compile, interpret};
+use crate::modes::{Agreement, Mode, agree, transform};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,8 @@ pub struct Findings {
     pub programs: u64,
     /// Of those, how many showed the same on both engines; the others took another course that is allowed.
     pub same: u64,
+    /// Of other forms: how many could not be compared, as there were too many runs to look at.
+    pub unknown: u64,
     /// Seeds and what was wrong.
     pub failures: Vec<(u64, String)>,
 }
@@ -27,6 +30,8 @@ pub struct Plan {
     pub batch: u64,
     /// Batches at a time.
     pub workers: usize,
+    /// In which form.
+    pub mode: Mode,
     /// The C compiler.
     pub compiler: Compiler,
     /// After so many failures the proof ends.
@@ -55,6 +60,7 @@ pub fn prove(plan: &Plan) -> Findings {
                     let mut all = findings.lock().expect("workers do not panic while they hold the lock");
                     all.programs += found.programs;
                     all.same += found.same;
+                    all.unknown += found.unknown;
                     all.failures.extend(found.failures);
                     if all.failures.len() >= plan.patience {
                         return;
@@ -69,19 +75,36 @@ pub fn prove(plan: &Plan) -> Findings {
 }
 
 fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> Findings {
-    let mut findings = Findings { programs: seeds.end - seeds.start, ..Findings::default() };
+    let mut findings = Findings::default();
     let mut compiled = Vec::new();
     for sample in seeds.map(generate) {
         match compile(&sample) {
-            Ok(program) => compiled.push((sample, program)),
+            Ok(program) => match transform(sample.seed, &program, plan.mode) {
+                Ok(Some(made)) => compiled.push((sample, program, made)),
+                Ok(None) => {}
+                Err(error) => findings.failures.push((sample.seed, error)),
+            },
             Err(error) => findings.failures.push((sample.seed, format!("refused: {error}"))),
         }
     }
-    let programs: Vec<_> = compiled.iter().map(|(sample, program)| (sample, program)).collect();
+    findings.programs = (compiled.len() + findings.failures.len()) as u64;
+    let programs: Vec<_> = compiled.iter().map(|(sample, _, made)| (sample, made)).collect();
     match c::run(&plan.compiler, folder, &programs) {
         Ok(results) => {
-            for ((sample, program), result) in programs.iter().zip(results) {
-                let likeness = result.and_then(|ran| compare(sample, program, &ran));
+            for ((sample, program, made), result) in compiled.iter().zip(results) {
+                let compared = result.and_then(|ran| compare_runs(sample, made, &ran));
+                let likeness = compared.and_then(|(likeness, shown)| {
+                    if plan.mode == Mode::Process {
+                        return Ok(likeness);
+                    }
+                    let plain = interpret(sample, program)?;
+                    for shown in [shown, interpret(sample, made)?] {
+                        if agree(sample, program, &plain, &shown)? == Agreement::Unknown {
+                            findings.unknown += 1;
+                        }
+                    }
+                    Ok(likeness)
+                });
                 match likeness {
                     Ok(Likeness::Same) => findings.same += 1,
                     Ok(Likeness::Allowed) => {}

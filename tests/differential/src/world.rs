@@ -24,6 +24,7 @@ pub struct Script {
 }
 
 /// The world of one run.
+#[derive(Clone)]
 pub struct ScriptedWorld<'p> {
     program: &'p Program,
     offers: Vec<VecDeque<Vec<Datum>>>,
@@ -47,6 +48,12 @@ impl<'p> ScriptedWorld<'p> {
             is_held.then_some(0)
         });
         ScriptedWorld { program, offers: offers.collect(), allowed: allowed.collect(), received: Vec::new(), now_ns: 0 }
+    }
+
+    /// How far the script has come, and how much was sent.
+    pub fn position(&self) -> Vec<usize> {
+        let allowed = self.allowed.iter().map(|allowed| allowed.map_or(0, |allowed| allowed + 1));
+        self.offers.iter().map(VecDeque::len).chain(allowed).chain([self.received.len()]).collect()
     }
 
     /// Holds nothing back any more; whether it did.

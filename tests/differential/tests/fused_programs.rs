@@ -1,72 +1,62 @@
-//! Random programs, fused and as they are, on the interpreter: both send the same and end alike, where choices cannot be
-//! seen.
+//! Random programs in other forms, fused and with random fast paths, on the interpreter and as C: what they show is
+//! something that the program as it is can show; where choices cannot be seen, the same.
 
-use quaject_differential::generate::{Outcome as Visible, Sample, generate};
-use quaject_differential::interpret::{Shown, compile, interpret};
-use quaject_esp_ir::ir::{ChannelId, Fault, Program};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::text::print;
-use quaject_esp_ir::verify::verify;
-use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::groups::fuse_all;
-use quaject_test_support::Effort;
+use quaject_differential::c::Compiler;
+use quaject_differential::generate::generate;
+use quaject_differential::interpret::{compile, interpret};
+use quaject_differential::modes::{Mode, agree, transform};
+use quaject_differential::prove::{Plan, prove};
+use quaject_test_support::{Effort, tool};
 
-/// How many groups were fused, or why the fused program is wrong.
-fn check(sample: &Sample) -> Result<usize, String> {
-    let program = compile(sample)?;
-    let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, ..Limits::default() });
-    let count = attempts.iter().filter(|attempt| attempt.is_fused()).count();
-    if count == 0 {
-        return Ok(0);
-    }
-    if let Some(error) = verify(&fused).first() {
-        return Err(format!("{}\n{}", error.text(&fused), print(&fused)));
-    }
-    let (plain, shown) = (interpret(sample, &program)?, interpret(sample, &fused)?);
-    let same = match (&plain.outcome, &shown.outcome) {
-        (Outcome::Faulted(a), Outcome::Faulted(b)) => a.fault == b.fault || schedule_decides(a.fault, b.fault),
-        (Outcome::Faulted(report), _) | (_, Outcome::Faulted(report)) => report.fault == Fault::Pool,
-        (a, b) => a == b && same_messages(&program, &plain, &shown),
-    };
-    if same || sample.outcome == Visible::Open {
-        return Ok(count);
-    }
-    Err(format!("{:?}\n{:?}\nfused:\n{:?}\n{:?}", plain.messages, plain.outcome, shown.messages, shown.outcome))
+/// Whether the seed's program has this form, or why the form is wrong.
+fn check(seed: u64, mode: Mode) -> Result<bool, String> {
+    let sample = generate(seed);
+    let program = compile(&sample)?;
+    let Some(made) = transform(seed, &program, mode)? else { return Ok(false) };
+    let (plain, shown) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
+    agree(&sample, &program, &plain, &shown).map(|_| true)
 }
 
-/// Which of two faults stops a program first may depend on the order in which its processes run.
-fn schedule_decides(a: Fault, b: Fault) -> bool {
-    a != Fault::Deadlock && b != Fault::Deadlock
-}
-
-fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
-    (0..program.channels.len() as u32).map(ChannelId).all(|channel| {
-        let on = |shown: &Shown| -> Vec<_> {
-            shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
-        };
-        on(a) == on(b)
-    })
+fn interpreted(mode: Mode) {
+    let first: u64 = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
+    let (mut made, mut failures) = (0, Vec::new());
+    let count = Effort::wanted().pick(400, 4_000, 200_000);
+    for seed in first..first + count {
+        match check(seed, mode) {
+            Ok(has_form) => made += u64::from(has_form),
+            Err(error) => failures.push((generate(seed).source, seed, error)),
+        }
+    }
+    failures.sort_by_key(|(source, _, _)| source.len());
+    if let Some((source, seed, error)) = failures.first() {
+        panic!("{} of {count} fail, {made} were made; the smallest, seed {seed}: {error}\n{source}", failures.len());
+    }
+    println!("{made} were made");
+    assert!(made > count / 20, "only {made} of {count} programs have this form");
 }
 
 #[test]
 fn fused_programs_do_the_same() {
-    let first: u64 = std::env::var("FIRST").ok().and_then(|first| first.parse().ok()).unwrap_or(0);
-    let (mut fused, mut failures) = (0, Vec::new());
-    let count = Effort::wanted().pick(400, 4_000, 200_000);
-    for seed in first..first + count {
-        let sample = generate(seed);
-        match check(&sample) {
-            Ok(count) => fused += count,
-            Err(error) => failures.push((sample.source.len(), seed, sample.source, error)),
+    interpreted(Mode::Automata);
+}
+
+#[test]
+fn programs_with_random_fast_paths_do_the_same() {
+    interpreted(Mode::FastPath);
+}
+
+#[test]
+fn other_forms_in_c() {
+    let Some(compiler) = tool(&["tcc", "cc", "gcc", "clang"]) else { return };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    for mode in [Mode::Automata, Mode::FastPath] {
+        let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".into()] };
+        let seeds = 0..Effort::wanted().pick(200, 2_000, 100_000);
+        let found = prove(&Plan { seeds, batch: 200, workers, mode, compiler, patience: 20 });
+        let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).source, seed, error));
+        if let Some((source, seed, error)) = smallest.min_by_key(|(source, _, _)| source.len()) {
+            panic!("{mode:?}: {} failures; the smallest, seed {seed}: {error}\n{source}", found.failures.len());
         }
+        assert!(found.unknown * 20 < found.programs, "{} of {} are not compared", found.unknown, found.programs);
     }
-    failures.sort();
-    if let Some((_, seed, source, error)) = failures.first() {
-        panic!(
-            "{} of {count} fail, {fused} groups fused; the smallest, seed {seed}: {error}\n{source}",
-            failures.len()
-        );
-    }
-    println!("{fused} groups fused");
-    assert!(fused as u64 > count / 20, "only {fused} groups of {count} programs are fused");
 }

@@ -2,6 +2,7 @@
 
 use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
+use quaject_differential::modes::Mode;
 use quaject_differential::prove::{Plan, prove};
 use quaject_test_support::{Effort, tool};
 use std::ops::Range;
@@ -11,7 +12,7 @@ fn check(compiler: &str, options: &[&str], seeds: Range<u64>) {
         Compiler { command: compiler.to_string(), options: options.iter().map(|option| option.to_string()).collect() };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = seeds.end - seeds.start;
-    let found = prove(&Plan { seeds, batch: 200, workers, compiler, patience: 20 });
+    let found = prove(&Plan { seeds, batch: 200, workers, mode: Mode::Process, compiler, patience: 20 });
     let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).source, seed, error));
     if let Some((source, seed, error)) = smallest.min_by_key(|(source, _, _)| source.len()) {
         panic!("{} failures; the smallest, seed {seed}: {error}\n{source}", found.failures.len());

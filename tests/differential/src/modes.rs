@@ -1,0 +1,282 @@
+//! Other forms of a sample's program: its processes fused to state machines, and random fast paths made code. What such
+//! a form shows has to be something that the program as it is can show.
+
+use crate::generate::{Outcome as Visible, Sample};
+use crate::interpret::Shown;
+use crate::world::ScriptedWorld;
+use fastrand::Rng;
+use quaject_esp_ir::ir::{ChannelId, Fault, Location, Program, SiteId};
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::{Checks, Effect, Machine, State, Step};
+use quaject_esp_ir::text::print;
+use quaject_esp_ir::verify::verify;
+use quaject_esp_opt::fuse::Limits;
+use quaject_esp_opt::groups::fuse_all;
+use quaject_esp_opt::path::{Cuts, Element, Options, Part, Point, Regex, Specification, extract};
+use std::collections::HashSet;
+
+/// States looked at before the search for a run gives up.
+const MOST_STATES: usize = 4_000;
+
+/// How a program becomes code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Each process on its own.
+    Process,
+    /// Processes that channels connect as one.
+    Automata,
+    /// Random fast paths.
+    FastPath,
+}
+
+/// The program in that form; none if it has no such form.
+///
+/// # Errors
+/// What is wrong with it, if it is not well-formed.
+pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Program>, String> {
+    let limits = Limits { nodes: 500, instructions: 2_000, effort: 100_000, ..Limits::default() };
+    let made = match mode {
+        Mode::Process => return Ok(Some(program.clone())),
+        Mode::Automata => {
+            let (made, attempts) = fuse_all(program, false, limits);
+            attempts.iter().any(|attempt| attempt.is_fused()).then_some(made)
+        }
+        Mode::FastPath => {
+            let mut rng = Rng::with_seed(seed);
+            let specifications = specifications(&mut rng, program);
+            let cuts = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
+            let (made, extractions) = extract(program, &specifications, Options { checked: false, limits, cuts });
+            extractions.iter().any(|extraction| extraction.result.is_ok()).then_some(made)
+        }
+    };
+    match made.as_ref().and_then(|made| Some((made, verify(made).into_iter().next()?))) {
+        Some((made, error)) => {
+            Err(format!("{mode:?} breaks a rule of the flow IR: {}\n{}", error.text(made), print(made)))
+        }
+        None => Ok(made),
+    }
+}
+
+/// Random specifications, most of them of instances that talk to each other.
+fn specifications(rng: &mut Rng, program: &Program) -> Vec<Specification> {
+    let count = 1;
+    (0..count).filter_map(|number| specification(rng, program, number)).collect()
+}
+
+fn specification(rng: &mut Rng, program: &Program, number: usize) -> Option<Specification> {
+    let sites = |instance: u32| {
+        let (process, _) = program.process_of(instance).expect("only instances that there are");
+        &program.processes[process.0 as usize].sites
+    };
+    let all: Vec<u32> = (0..program.instance_count()).filter(|instance| !sites(*instance).is_empty()).collect();
+    let mut members = vec![rng.choice(&all).copied()?];
+    for _ in 0..rng.usize(0..4) {
+        let talks = |instance: &&u32| {
+            let meets = |member: &u32| {
+                sites(*member)
+                    .iter()
+                    .any(|a| sites(**instance).iter().any(|b| a.channel == b.channel && a.direction != b.direction))
+            };
+            !members.contains(instance) && members.iter().any(meets)
+        };
+        let near: Vec<u32> = all.iter().filter(talks).copied().collect();
+        members.extend(rng.choice(&near).copied());
+    }
+    let parts: Vec<Part> =
+        members.iter().map(|instance| part(rng, *instance, sites(*instance).len(), members.len())).collect();
+    Some(Specification {
+        name: format!("path{number}").into(),
+        bound: [1, 2, 3, 1024][rng.usize(0..4)],
+        decline: [1, 2, 64][rng.usize(0..3)],
+        settle: [0, 1, 8][rng.usize(0..3)],
+        members: parts,
+        location: Location::default(),
+    })
+}
+
+fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> Part {
+    let any = |rng: &mut Rng| Point::Site(SiteId(rng.usize(0..sites) as u32));
+    let element = |rng: &mut Rng, point: Point| {
+        let yield_to = (rng.u32(0..16) == 0).then(|| rng.usize(0..members));
+        Element { point, test: None, peer: None, yield_to }
+    };
+    let start = any(rng);
+    let statements: Vec<Point> = (0..sites as u32)
+        .map(|site| Point::Site(SiteId(site)))
+        .filter(|point| *point == start || rng.u32(0..3) > 0)
+        .collect();
+    // Most words end where they began, so that the path begins again.
+    let exit: Vec<Point> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
+    let steps: Vec<Point> = statements.iter().copied().filter(|point| !exit.contains(point)).collect();
+    let one = |rng: &mut Rng| {
+        let point = *rng.choice(&steps).expect("only if there are steps");
+        Regex::Element(element(rng, point))
+    };
+    let follows = (!steps.is_empty() && rng.u32(0..5) > 0).then(|| match rng.u32(0..4) {
+        0 => one(rng),
+        1 => Regex::Sequence((0..rng.usize(1..4)).map(|_| one(rng)).collect()),
+        2 => {
+            let most = rng.bool().then(|| rng.u64(1..4));
+            Regex::Repeat(Box::new(Regex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, most)
+        }
+        _ => {
+            let all = steps.iter().map(|point| Regex::Element(element(rng, *point))).collect();
+            Regex::Repeat(Box::new(Regex::Choice(all)), 0, None)
+        }
+    });
+    let exit = exit.into_iter().map(|point| Element { yield_to: None, ..element(rng, point) }).collect();
+    Part {
+        instance,
+        statements,
+        start: Element { point: start, test: None, peer: None, yield_to: None },
+        follows,
+        exit,
+    }
+}
+
+/// How a form's run and the program's own were compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    /// They show the same, or the program has a run that shows it.
+    Shown,
+    /// No such run was found among as many states as are looked at.
+    Unknown,
+}
+
+/// Whether the program as it is can show what a form of it showed; `plain` is what it shows by the reference schedule.
+///
+/// # Errors
+/// What differs.
+pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -> Result<Agreement, String> {
+    let differ = || {
+        let (messages, outcome) = (&plain.messages, &plain.outcome);
+        format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", shown.messages, shown.outcome)
+    };
+    if plain.messages == shown.messages && is_same(&plain.outcome, &shown.outcome) {
+        return Ok(Agreement::Shown);
+    }
+    if sample.outcome == Visible::Determined {
+        let same = match (&plain.outcome, &shown.outcome) {
+            (Outcome::Faulted(a), Outcome::Faulted(b)) => {
+                a.fault == b.fault || schedule_decides(a.fault, b.fault) || [a.fault, b.fault].contains(&Fault::Pool)
+            }
+            (Outcome::Faulted(report), _) | (_, Outcome::Faulted(report)) => report.fault == Fault::Pool,
+            (a, b) => a == b && same_messages(program, plain, shown),
+        };
+        return if same { Ok(Agreement::Shown) } else { Err(differ()) };
+    }
+    match search(sample, program, shown) {
+        Some(true) => Ok(Agreement::Shown),
+        // A deadlock of some members is told when nothing can wake the others of their group any more.
+        Some(false) if is_deadlock(&plain.outcome) && shows_all_of(program, plain, shown) => Ok(Agreement::Shown),
+        Some(false) => Err(format!("no run shows it: {}", differ())),
+        None => Ok(Agreement::Unknown),
+    }
+}
+
+fn is_same(a: &Outcome, b: &Outcome) -> bool {
+    match (a, b) {
+        (Outcome::Faulted(a), Outcome::Faulted(b)) => a.fault == b.fault,
+        // What is waited for is told by instances.
+        (Outcome::Resting(_), Outcome::Resting(_)) => true,
+        (a, b) => a == b,
+    }
+}
+
+/// Which of two faults stops a program first may depend on the order in which its processes run.
+fn schedule_decides(a: Fault, b: Fault) -> bool {
+    a != Fault::Deadlock && b != Fault::Deadlock
+}
+
+fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
+    (0..program.channels.len() as u32).map(ChannelId).all(|channel| {
+        let on = |shown: &Shown| -> Vec<_> {
+            shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
+        };
+        on(a) == on(b)
+    })
+}
+
+fn is_deadlock(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Faulted(report) if report.fault == Fault::Deadlock)
+}
+
+/// Whether a run shows on each channel what another one does, and perhaps more.
+fn shows_all_of(program: &Program, least: &Shown, most: &Shown) -> bool {
+    (0..program.channels.len() as u32).map(ChannelId).all(|channel| {
+        let on = |shown: &Shown| -> Vec<_> {
+            shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
+        };
+        on(most).starts_with(&on(least))
+    })
+}
+
+/// A place of the search.
+#[derive(Clone)]
+struct Place<'p> {
+    state: State,
+    world: ScriptedWorld<'p>,
+    /// Whether the world holds nothing back any more.
+    is_released: bool,
+}
+
+/// Whether the program has a run that shows this; none if there are too many to look at.
+fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
+    let mut machine = Machine::new(program, Checks::Off).ok()?;
+    let world = ScriptedWorld::new(program, &sample.script);
+    let mut work = vec![Place { state: machine.start(), world, is_released: false }];
+    let mut seen: HashSet<(State, Vec<usize>, bool, i64)> = HashSet::new();
+    let is_cut = |place: &Place<'_>| !wanted.messages.starts_with(&place.world.received);
+    while let Some(mut place) = work.pop() {
+        if is_cut(&place)
+            || !seen.insert((place.state.clone(), place.world.position(), place.is_released, place.world.now_ns))
+        {
+            continue;
+        }
+        if seen.len() > MOST_STATES {
+            return None;
+        }
+        let steps = machine.enabled(&mut place.state, &mut place.world);
+        if steps.is_empty() {
+            let outcome = machine.rest(&mut place.state, &mut place.world);
+            match &outcome {
+                Outcome::Resting(resting) if resting.deadline_ns.is_some() => {
+                    place.world.now_ns = resting.deadline_ns.unwrap_or_default();
+                    work.push(place);
+                    continue;
+                }
+                Outcome::Resting(_) if place.world.release() => {
+                    place.is_released = true;
+                    work.push(place);
+                    continue;
+                }
+                _ => {}
+            }
+            if is_same(&outcome, &wanted.outcome) && place.world.received == wanted.messages {
+                return Some(true);
+            }
+            continue;
+        }
+        for step in steps.into_iter().rev() {
+            let mut next = place.clone();
+            let mut fuel = 1_000_000;
+            let outcome = match take(&mut machine, step, &mut next, &mut fuel) {
+                Effect::Done => {
+                    work.push(next);
+                    continue;
+                }
+                Effect::Unfinished => return None,
+                Effect::Exited(status) => Outcome::Ended(status),
+                Effect::Faulted(report) => Outcome::Faulted(report),
+            };
+            if is_same(&outcome, &wanted.outcome) && next.world.received == wanted.messages {
+                return Some(true);
+            }
+        }
+    }
+    Some(false)
+}
+
+fn take(machine: &mut Machine<'_>, step: Step, place: &mut Place<'_>, fuel: &mut u64) -> Effect {
+    machine.step(step, &mut place.state, &mut place.world, fuel)
+}
