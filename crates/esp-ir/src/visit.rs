@@ -1,9 +1,11 @@
 //! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
 
+use crate::code::{reached, written_place};
 use crate::ir::{
-    Base, Bind, Block, Branch, Edge, Guard, Leave, Op, Operand, Operation, Pattern, Payload, Place, Slot, SlotId, Step,
-    Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
+    Base, Bind, Block, BlockId, Body, Branch, Edge, Guard, Leave, Op, Operand, Operation, Pattern, Payload, Place,
+    Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
 };
+use std::collections::BTreeSet;
 
 /// Calls `visit` on every value a place reads: its base and its indices.
 pub fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
@@ -162,8 +164,42 @@ pub fn edges_mut(terminator: &mut Terminator) -> Vec<&mut Edge> {
     }
 }
 
+/// The regions of a wait: the first block of each.
+pub fn regions(wait: &Wait) -> Vec<BlockId> {
+    let mut regions = Vec::new();
+    for branch in &wait.branches {
+        match branch.guard {
+            Guard::Region(block) => regions.push(block),
+            Guard::Open | Guard::Value(_) => {}
+        }
+        match &branch.operation {
+            Operation::In { condition, .. } => regions.extend(*condition),
+            Operation::Out { payload: Payload::Region(block), .. } => regions.push(*block),
+            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
+        }
+    }
+    regions
+}
+
+/// The slots that the regions of a body write: they hold nothing while no region runs.
+pub fn region_slots(body: &Body) -> BTreeSet<SlotId> {
+    let mut slots = BTreeSet::new();
+    for block in &body.blocks {
+        let Terminator::Wait(wait) = &block.terminator else { continue };
+        for block in regions(wait).into_iter().flat_map(|entry| reached(body, entry)) {
+            for instruction in &body.blocks[block.0 as usize].instructions {
+                written_place(&instruction.op, &mut |place| match place.base {
+                    Base::Slot(slot) => slots.extend([slot]),
+                    Base::Object(_) => {}
+                });
+            }
+        }
+    }
+    slots
+}
+
 /// Every block a wait names: regions, `then` blocks and `else`.
-pub fn wait_targets(wait: &mut Wait) -> Vec<&mut crate::ir::BlockId> {
+pub fn wait_targets(wait: &mut Wait) -> Vec<&mut BlockId> {
     let mut targets = Vec::new();
     for Branch { guard, operation, then, location: _ } in &mut wait.branches {
         match guard {

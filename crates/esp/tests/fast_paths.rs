@@ -445,6 +445,20 @@ fn a_start_at_the_end_of_a_loop() {
     same(program, path, &inputs("inC", &["5"], ""), 3, Uses::Sometimes);
 }
 
+/// A message that is made while its process waits is made on the path, too, but where the path has its own memory.
+#[test]
+fn messages_made_while_waiting() {
+    let program = "channel inC(int) external out; channel outC(int) external in;
+      channel pairC(int, array[1] of int) policy queue;
+      process p { while { in(inC, $n); alt { out(pairC, n, [n + 4]) { } } } }
+      process q { while { in(pairC, $a, $b); out(outC, a + b[0]); } }";
+    let path = "fastpath f { process p { statement inC, pairC; start inC; follows pairC; }
+      process q { statement pairC, outC; start pairC; follows outC; } }";
+    same(program, path, &inputs("inC", &["1", "2", "3", "4", "5"], ""), 3, Uses::Sometimes);
+    let leaves = "fastpath f { process p { statement inC, pairC; start inC; follows pairC; } }";
+    same(program, leaves, &inputs("inC", &["1", "2", "3"], ""), 2, Uses::Sometimes);
+}
+
 #[test]
 fn paths_that_cannot_be_made() {
     let refused = |program: &str, paths: &str| {

@@ -6,6 +6,7 @@ mod coalesce;
 
 use coalesce::coalesce;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::regions;
 use std::collections::BTreeSet;
 
 /// Where a value lives.
@@ -314,22 +315,6 @@ impl<'a> Access<'a> {
             Terminator::End | Terminator::Fault(_) => {}
         }
     }
-}
-
-/// The regions of a wait.
-pub(crate) fn regions(wait: &Wait) -> Vec<BlockId> {
-    let mut entries = Vec::new();
-    for branch in &wait.branches {
-        if let Guard::Region(block) = branch.guard {
-            entries.push(block);
-        }
-        match &branch.operation {
-            Operation::In { condition, .. } => entries.extend(condition),
-            Operation::Out { payload: Payload::Region(block), .. } => entries.push(*block),
-            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
-        }
-    }
-    entries
 }
 
 pub(crate) fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {

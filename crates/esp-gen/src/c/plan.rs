@@ -1,7 +1,7 @@
 //! What the C of a program is made of, before any text: names, program counters, who meets whom on each channel.
 //! Knows the flow IR and the homes of values; writes nothing.
 
-use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes, regions};
+use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes};
 use super::names::{Names, OWN_NAMES};
 use super::path_functions::{PathFunction, path_functions};
 use super::paths::{frame_of, pins};
@@ -9,6 +9,7 @@ use super::{Options, Style};
 use crate::layout::has_boxes;
 use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A channel operation as one end of a rendezvous.

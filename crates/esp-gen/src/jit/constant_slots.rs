@@ -1,9 +1,9 @@
 //! Slots that only ever hold one string: they are written once on the way in, and every index into them is compared
 //! with a constant. Knows no machine.
 
-use super::flow::{Flow, region_blocks, regions};
+use super::flow::{Flow, region_blocks};
 use quaject_esp_ir::ir::{Base, BlockId, Op, Place, SlotId, Step, Terminator};
-use quaject_esp_ir::visit::{block_slots, terminator_slots};
+use quaject_esp_ir::visit::{block_slots, regions, terminator_slots};
 
 /// Longer strings are written where the program says so.
 const LONGEST: usize = 32;

@@ -1,9 +1,9 @@
 //! The order in which a body is emitted and what is known of it there: which blocks are compiled, how often each runs by
 //! guess, where loops turn, what each instruction reads. Knows no machine.
 
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Guard, Op, Operation, Payload, Terminator, Value, Wait};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Value, Wait};
 use quaject_esp_ir::native::positions;
-use quaject_esp_ir::visit::{op_values, terminator_values};
+use quaject_esp_ir::visit::{op_values, regions, terminator_values};
 
 /// A place in the order of emission: an instruction or terminator.
 pub(super) type Point = usize;
@@ -206,23 +206,6 @@ pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value
         }
     }
     uses
-}
-
-/// The first blocks of the regions of a wait.
-pub(super) fn regions(wait: &Wait) -> Vec<BlockId> {
-    let mut regions = Vec::new();
-    for branch in &wait.branches {
-        match branch.guard {
-            Guard::Region(entry) => regions.push(entry),
-            Guard::Open | Guard::Value(_) => {}
-        }
-        match &branch.operation {
-            Operation::In { condition, .. } => regions.extend(*condition),
-            Operation::Out { payload: Payload::Region(entry), .. } => regions.push(*entry),
-            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
-        }
-    }
-    regions
 }
 
 /// The blocks of a region.

@@ -1,12 +1,12 @@
 //! What comparisons say about values where a branch has made them: inside of `if i < n`, `i` is below `n`. Where `n` is
 //! the length of a slot that does not change meanwhile, an index `i` needs no comparison of its own.
 
-use super::flow::{Flow, edges, region_blocks, regions};
+use super::flow::{Flow, edges, region_blocks};
 use super::live::Live;
 use super::ranges::Range;
 use super::values::is_comparison;
 use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Op, SlotId, Terminator, Value};
-use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
+use quaject_esp_ir::visit::{block_slots, op_slots, regions, terminator_slots};
 
 /// A comparison that holds.
 #[derive(Clone, Copy, Debug)]

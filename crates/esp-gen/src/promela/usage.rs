@@ -1,8 +1,9 @@
 //! Which values are written out where they are used, which become variables, which share one, and what is alive
 //! where. Knows the flow IR; knows no Promela.
 
-use crate::c::analysis::{Access, bound_slots, edges, region_blocks, regions, successors};
+use crate::c::analysis::{Access, bound_slots, edges, region_blocks, successors};
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value is.

@@ -3,7 +3,7 @@
 use super::Verifier;
 use crate::code::{edges, written_place};
 use crate::ir::{
-    Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value, Wait,
+    Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value,
 };
 
 /// What an id refers to.
@@ -131,23 +131,6 @@ pub(crate) fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn Fn
         }
         Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) => {}
     }
-}
-
-/// The regions of a wait.
-pub(super) fn regions(wait: &Wait) -> Vec<BlockId> {
-    let mut regions = Vec::new();
-    for branch in &wait.branches {
-        match branch.guard {
-            Guard::Region(block) => regions.push(block),
-            Guard::Open | Guard::Value(_) => {}
-        }
-        match &branch.operation {
-            Operation::In { condition, .. } => regions.extend(*condition),
-            Operation::Out { payload: Payload::Region(block), .. } => regions.push(*block),
-            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
-        }
-    }
-    regions
 }
 
 /// The values a place is found with.

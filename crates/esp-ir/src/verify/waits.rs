@@ -1,7 +1,6 @@
 //! Waits and their regions: operations belong to their sites, patterns fit the message, blocks after a branch are
 //! reached from it alone, regions are closed and without effects.
 
-use super::flow::regions;
 use super::{Owner, Verifier};
 use crate::code::{edges, reached, written_place};
 use crate::ir::{
@@ -9,6 +8,7 @@ use crate::ir::{
     Pattern, Payload, Purity, SiteId, Terminator, Type, TypeId, TypeTable, Wait,
 };
 use crate::verify::types::Class;
+use crate::visit::regions;
 
 impl Verifier<'_> {
     pub(super) fn waits(&mut self) {

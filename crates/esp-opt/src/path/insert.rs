@@ -17,7 +17,7 @@ use quaject_esp_ir::ir::{
     PathMember, Place, ProcessId, Program, Site, SiteId, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable,
     Value, ValueData,
 };
-use quaject_esp_ir::visit::{block_slots, edges_mut, op_values, terminator_values, wait_targets};
+use quaject_esp_ir::visit::{block_slots, edges_mut, op_values, region_slots, terminator_values, wait_targets};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Inserts the code of a path; the entry block of `path` takes the members' values in order.
@@ -104,6 +104,10 @@ fn kept_slots(group: &Group<'_>, members: &[Placed], path: &Body) -> Vec<BTreeSe
             let member = *number as usize + 1;
             kept[member].extend(group.live_slots(member, resume.to));
         }
+    }
+    for (kept, body) in kept.iter_mut().zip(group.bodies()) {
+        let of_regions = region_slots(body);
+        kept.retain(|slot| !of_regions.contains(slot));
     }
     kept
 }

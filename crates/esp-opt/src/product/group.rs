@@ -174,6 +174,11 @@ impl<'p> Group<'p> {
             .collect()
     }
 
+    /// The code of all members, in order.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Body> {
+        self.members.iter().map(|member| member.body)
+    }
+
     /// The processes of all members, in order.
     pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessId> {
         self.members.iter().map(|member| member.process)
