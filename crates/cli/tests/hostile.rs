@@ -156,11 +156,15 @@ fn hostile() -> Vec<(&'static str, Make)> {
 
 /// Sizes double with each line: 2^200 bytes in 200 lines.
 fn doubling_types() -> Vec<u8> {
-    let mut text = String::from("type t0 = u64;\n");
-    for n in 1..200 {
+    doubling(200)
+}
+
+fn doubling(lines: usize) -> Vec<u8> {
+    let mut text = String::from("type t0 = u8;\n");
+    for n in 1..lines {
         text += &format!("type t{n} = record {{ a: t{}, b: t{} }};\n", n - 1, n - 1);
     }
-    text += "channel c: t199 external out;\nprocess p { in(c, $v); }\n";
+    text += &format!("channel c: t{} external out;\nprocess p {{ in(c, _); }}\n", lines - 1);
     text.into_bytes()
 }
 
@@ -194,6 +198,32 @@ fn hostile_programs_end() {
 
 /// The longest a right program may run here; it may be one that never ends.
 const RUN_SECONDS: &str = "2";
+
+/// Half a gigabyte a message: a legal program, of which nothing may be written out part by part.
+#[test]
+fn types_that_share_parts_are_not_unfolded() {
+    let _turn = turn();
+    let folder = scratch("unfolded");
+    let file = folder.join("doubling.esp");
+    fs::write(&file, doubling(30)).expect("the scratch folder is ours");
+    let output = folder.join("out");
+    let output = output.to_str().expect("the scratch folder has a plain name");
+    let commands: [(&[&str], i32); 8] = [
+        (&["check"], 0),
+        (&["graph"], 0),
+        (&["build", "--emit", "c", "-o", output], 0),
+        (&["build", "--emit", "c", "--mode", "automata", "-o", output], 0),
+        (&["build", "--emit", "promela", "-o", output], 1),
+        (&["run"], 1),
+        (&["run", "--engine", "c"], 1),
+        (&["verify"], 1),
+    ];
+    for (command, status) in commands {
+        let end = qj(command, &file);
+        assert_bears("doubling", &command.join(" "), &end, 0);
+        assert_eq!(end.status, Some(status), "`qj {}`: {}", command.join(" "), end.complaint);
+    }
+}
 
 /// A file of one construct, repeated: the memory of everything `qj` does with it. `QJ_TEST=soak cargo test --release -p
 /// quaject-cli --test hostile patterns -- --nocapture` prints what each takes at a megabyte. A build with assertions takes

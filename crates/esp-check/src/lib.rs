@@ -57,6 +57,7 @@ use automaton::Automaton;
 use liveness::{Endless, Goal};
 use ltl::{Atom, Formula};
 use moves::MoveEnd;
+use quaject_esp_ir::footprint::data_bytes;
 use quaject_esp_ir::ir::Location;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::step::{Step, TooLarge};
@@ -86,6 +87,10 @@ impl From<TooLarge> for Refusal {
 /// Explores a program. `progress` is told from time to time how far it is.
 pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
     let started = Instant::now();
+    let bytes = data_bytes(&model.program);
+    if let Some(most) = options.limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
+        return Err(Refusal::TooLarge(TooLarge { bytes, most }));
+    }
     let formulas = formulas(model)?;
     let stepping = match options.reduction {
         Reduction::On | Reduction::Communications => Stepping::Settled,

@@ -19,6 +19,7 @@
 use quaject_esp_ir::ir::{
     BlockId, Boundary, Branch, Channel, ChannelId, IntType, Process, Program, Terminator, Type, TypeId, TypeTable,
 };
+use smol_str::SmolStr;
 
 /// Who looks at a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -76,9 +77,128 @@ fn scalar(bytes: u64) -> Extent {
     Extent { size: bytes, align: bytes }
 }
 
-/// Size and alignment of a type.
-pub fn extent(types: &TypeTable, ty: TypeId, view: View) -> Extent {
-    match types.get(ty) {
+/// How the values of every type of a program lie, computed once: types are shared by many others, so that walking into
+/// the parts of each again would take time exponential in the depth.
+#[derive(Clone, Debug)]
+pub struct Layouts {
+    facts: Vec<Facts>,
+}
+
+#[derive(Clone, Debug)]
+struct Facts {
+    program: Shape,
+    world: Shape,
+    has_boxes: bool,
+    has_gaps: bool,
+}
+
+/// Extent, and the offsets of a record's fields or of a union's tag and payload.
+#[derive(Clone, Debug)]
+struct Shape {
+    extent: Extent,
+    offsets: Vec<u64>,
+}
+
+impl Layouts {
+    /// Of all types of a table.
+    pub fn of(types: &TypeTable) -> Layouts {
+        let count = types.types().len();
+        let mut known: Vec<Option<Facts>> = vec![None; count];
+        let mut work: Vec<TypeId> = (0..count as u32).rev().map(TypeId).collect();
+        while let Some(&ty) = work.last() {
+            if known[ty.0 as usize].is_some() {
+                work.pop();
+                continue;
+            }
+            let before = work.len();
+            work.extend(parts(types, ty).filter(|part| known[part.0 as usize].is_none()));
+            if work.len() == before {
+                known[ty.0 as usize] = Some(facts(types, &known, ty));
+            }
+        }
+        Layouts { facts: known.into_iter().map(|facts| facts.expect("each type was on the list")).collect() }
+    }
+
+    /// Size and alignment of a type.
+    pub fn extent(&self, ty: TypeId, view: View) -> Extent {
+        self.facts[ty.0 as usize].shape(view).extent
+    }
+
+    /// Where each field of a record begins.
+    pub fn field_offsets(&self, ty: TypeId, view: View) -> &[u64] {
+        &self.facts[ty.0 as usize].shape(view).offsets
+    }
+
+    /// Where a union's payload begins; nowhere if no tag has one.
+    pub fn payload_offset(&self, ty: TypeId, view: View) -> Option<u64> {
+        self.facts[ty.0 as usize].shape(view).offsets.get(1).copied()
+    }
+
+    /// Whether a value of the type holds boxed parts anywhere.
+    pub fn has_boxes(&self, ty: TypeId) -> bool {
+        self.facts[ty.0 as usize].has_boxes
+    }
+
+    /// Whether the memory of a value in the world's view can hold what is no value of the type: a length above the
+    /// bound, a tag or an instance that there is not.
+    pub fn has_gaps(&self, ty: TypeId) -> bool {
+        self.facts[ty.0 as usize].has_gaps
+    }
+
+    /// Extent of a channel's message as C sees it, and the offset of each value.
+    pub fn message(&self, channel: &Channel) -> (Extent, Vec<u64>) {
+        let members: Vec<Extent> = channel.payload.iter().map(|ty| self.extent(*ty, View::World)).collect();
+        structure(&members)
+    }
+}
+
+impl Facts {
+    fn shape(&self, view: View) -> &Shape {
+        match view {
+            View::Program => &self.program,
+            View::World => &self.world,
+        }
+    }
+}
+
+/// What a type's layout is made of.
+fn parts(types: &TypeTable, ty: TypeId) -> impl Iterator<Item = TypeId> {
+    let (one, many): (Option<TypeId>, &[_]) = match types.get(ty) {
+        Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => (None, &[]),
+        Type::Array { element, .. } => (Some(*element), &[]),
+        Type::Record(id) | Type::Union(id) => (None, &types.aggregate(*id).parts),
+        Type::Boxed(pool) => (Some(types.pool(*pool).content), &[]),
+    };
+    one.into_iter().chain(many.iter().filter_map(|(_, part)| *part))
+}
+
+/// The facts of a type whose parts' are known.
+fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
+    let of = |part: TypeId| known[part.0 as usize].as_ref().expect("parts come first");
+    let has_own_gap = match types.get(ty) {
+        Type::Error | Type::Bool | Type::Int(_) | Type::Array { .. } | Type::Record(_) | Type::Boxed(_) => false,
+        Type::Pid(_) => true,
+        Type::Bytes { bound } => has_spare(length_bytes(*bound), u64::from(*bound)),
+        Type::Union(id) => {
+            let tags = types.aggregate(*id).parts.len();
+            has_spare(tag_bytes(tags), tags as u64 - 1)
+        }
+    };
+    Facts {
+        program: shape(types, ty, View::Program, &|part| of(part).program.extent),
+        world: shape(types, ty, View::World, &|part| of(part).world.extent),
+        has_boxes: matches!(types.get(ty), Type::Boxed(_)) || parts(types, ty).any(|part| of(part).has_boxes),
+        has_gaps: has_own_gap || parts(types, ty).any(|part| of(part).has_gaps),
+    }
+}
+
+/// Whether an unsigned integer of so many bytes holds numbers above this one.
+pub(crate) fn has_spare(bytes: u64, highest: u64) -> bool {
+    highest < u64::MAX >> (64 - 8 * bytes)
+}
+
+fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Extent) -> Shape {
+    let extent = match types.get(ty) {
         Type::Error | Type::Bool => scalar(1),
         Type::Int(int) => scalar(u64::from(int.bits() / 8)),
         Type::Pid(_) => scalar(4),
@@ -86,30 +206,30 @@ pub fn extent(types: &TypeTable, ty: TypeId, view: View) -> Extent {
             structure(&[scalar(length_bytes(*bound)), Extent { size: u64::from((*bound).max(1)), align: 1 }]).0
         }
         Type::Array { length, element } => {
-            let element = extent(types, *element, view);
+            let element = of(*element);
             Extent { size: element.size.saturating_mul(u64::from(*length)), align: element.align }
         }
-        Type::Record(_) => structure(&record_members(types, ty, view)).0,
-        Type::Union(_) => structure(&union_members(types, ty, view)).0,
+        Type::Record(id) => {
+            let members: Vec<Extent> = types.aggregate(*id).parts.iter().filter_map(|(_, part)| part.map(of)).collect();
+            let (extent, offsets) = structure(&members);
+            return Shape { extent, offsets };
+        }
+        Type::Union(id) => {
+            let (extent, offsets) = structure(&union_members(&types.aggregate(*id).parts, of));
+            return Shape { extent, offsets };
+        }
         Type::Boxed(pool) => match view {
             View::Program => scalar(reference_bytes(types.pool(*pool).capacity)),
-            View::World => extent(types, types.pool(*pool).content, view),
+            View::World => of(types.pool(*pool).content),
         },
-    }
-}
-
-fn record_members(types: &TypeTable, ty: TypeId, view: View) -> Vec<Extent> {
-    let Type::Record(id) = types.get(ty) else { return Vec::new() };
-    types.aggregate(*id).parts.iter().filter_map(|(_, part)| part.map(|part| extent(types, part, view))).collect()
+    };
+    Shape { extent, offsets: Vec::new() }
 }
 
 /// The tag, and the union of the payloads if any tag has one.
-fn union_members(types: &TypeTable, ty: TypeId, view: View) -> Vec<Extent> {
-    let Type::Union(id) = types.get(ty) else { return Vec::new() };
-    let parts = &types.aggregate(*id).parts;
+fn union_members(parts: &[(SmolStr, Option<TypeId>)], of: &dyn Fn(TypeId) -> Extent) -> Vec<Extent> {
     let mut members = vec![scalar(tag_bytes(parts.len()))];
-    let payloads: Vec<Extent> =
-        parts.iter().filter_map(|(_, part)| part.map(|part| extent(types, part, view))).collect();
+    let payloads: Vec<Extent> = parts.iter().filter_map(|(_, part)| part.map(of)).collect();
     if let Some(align) = payloads.iter().map(|payload| payload.align).max() {
         let size = payloads.iter().map(|payload| payload.size).max().unwrap_or(0);
         members.push(Extent { size: round_up(size, align), align });
@@ -117,37 +237,9 @@ fn union_members(types: &TypeTable, ty: TypeId, view: View) -> Vec<Extent> {
     members
 }
 
-/// Where each field of a record begins.
-pub fn field_offsets(types: &TypeTable, ty: TypeId, view: View) -> Vec<u64> {
-    structure(&record_members(types, ty, view)).1
-}
-
-/// Where a union's payload begins; nowhere if no tag has one.
-pub fn payload_offset(types: &TypeTable, ty: TypeId, view: View) -> Option<u64> {
-    structure(&union_members(types, ty, view)).1.get(1).copied()
-}
-
 /// Where the data of `bytes` begins.
 pub fn data_offset(bound: u32) -> u64 {
     length_bytes(bound)
-}
-
-/// Extent of a channel's message as C sees it, and the offset of each value.
-pub fn message(types: &TypeTable, channel: &Channel) -> (Extent, Vec<u64>) {
-    let members: Vec<Extent> = channel.payload.iter().map(|ty| extent(types, *ty, View::World)).collect();
-    structure(&members)
-}
-
-/// Whether a value of the type holds boxed parts anywhere.
-pub fn has_boxes(types: &TypeTable, ty: TypeId) -> bool {
-    match types.get(ty) {
-        Type::Error | Type::Bool | Type::Int(_) | Type::Pid(_) | Type::Bytes { .. } => false,
-        Type::Array { element, .. } => has_boxes(types, *element),
-        Type::Record(id) | Type::Union(id) => {
-            types.aggregate(*id).parts.iter().any(|(_, part)| part.is_some_and(|part| has_boxes(types, part)))
-        }
-        Type::Boxed(_) => true,
-    }
 }
 
 /// The integer type of a type that is one.
@@ -186,6 +278,8 @@ pub struct Abi {
     pub sources: Vec<ExternalChannel>,
     /// Channels the world reads, in the order of the sinks of `esp_output`.
     pub sinks: Vec<ExternalChannel>,
+    /// Of the program's types.
+    pub layouts: Layouts,
 }
 
 /// All branches of a process's waits, with the block each stands in, as `open` of `esp_library` numbers them.
@@ -213,11 +307,12 @@ pub struct ExternalChannel {
 impl Abi {
     /// The interface of a program generated with this prefix (`esp` if none was given).
     pub fn of(program: &Program, prefix: &str) -> Abi {
+        let layouts = Layouts::of(&program.types);
         let external = |wanted: Boundary| {
             let channels = program.channels.iter().enumerate().filter(move |(_, channel)| channel.boundary == wanted);
             channels
                 .map(|(index, channel)| {
-                    let (extent, offsets) = message(&program.types, channel);
+                    let (extent, offsets) = layouts.message(channel);
                     ExternalChannel { channel: ChannelId(index as u32), extent, offsets }
                 })
                 .collect()
@@ -226,6 +321,7 @@ impl Abi {
             symbol: format!("{prefix}_program"),
             sources: external(Boundary::FromWorld),
             sinks: external(Boundary::ToWorld),
+            layouts,
         }
     }
 }
@@ -241,12 +337,13 @@ mod tests {
         let mut types = TypeTable::new();
         let id = types.add_aggregate(aggregate(&[("a", TypeTable::U8), ("b", TypeTable::U32), ("c", TypeTable::U16)]));
         let record = types.intern(Type::Record(id));
-        assert_eq!(extent(&types, record, View::World), Extent { size: 12, align: 4 });
-        assert_eq!(field_offsets(&types, record, View::World), [0, 4, 8]);
         let bytes = types.intern(Type::Bytes { bound: 3 });
-        assert_eq!(extent(&types, bytes, View::World), Extent { size: 6, align: 2 });
         let array = types.intern(Type::Array { length: 3, element: record });
-        assert_eq!(extent(&types, array, View::World), Extent { size: 36, align: 4 });
+        let layouts = Layouts::of(&types);
+        assert_eq!(layouts.extent(record, View::World), Extent { size: 12, align: 4 });
+        assert_eq!(layouts.field_offsets(record, View::World), [0, 4, 8]);
+        assert_eq!(layouts.extent(bytes, View::World), Extent { size: 6, align: 2 });
+        assert_eq!(layouts.extent(array, View::World), Extent { size: 36, align: 4 });
     }
 
     fn aggregate(parts: &[(&str, TypeId)]) -> Aggregate {

@@ -105,11 +105,18 @@ pub enum Outside {
 pub struct TooLarge {
     /// How much, in bytes.
     pub bytes: usize,
+    /// How much it may need, in bytes.
+    pub most: usize,
 }
 
 impl std::fmt::Display for TooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the program needs {} bytes of memory, more than {MOST_BYTES}", self.bytes)
+        write!(
+            f,
+            "the program's data takes up to {} MB, and may take {}",
+            self.bytes.div_ceil(1_000_000),
+            self.most / 1_000_000
+        )
     }
 }
 
@@ -157,7 +164,7 @@ impl<'p> Machine<'p> {
     pub fn new(program: &'p Program, checks: Checks) -> Result<Machine<'p>, TooLarge> {
         let bytes = data_bytes(program);
         if bytes > MOST_BYTES {
-            return Err(TooLarge { bytes });
+            return Err(TooLarge { bytes, most: MOST_BYTES });
         }
         let code = Code::new(program);
         let work = Workspace {

@@ -16,7 +16,7 @@ use crate::ports::{Ports, Wake};
 use crate::run::Ending;
 use crate::signals::Signals;
 use crate::trouble::{Trouble, why};
-use quaject_esp_gen::layout::{Abi, ExternalChannel};
+use quaject_esp_gen::layout::{Abi, ExternalChannel, Layouts};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, ChannelId, Fault, Location, Program, Purity};
@@ -154,6 +154,7 @@ impl Library {
         // SAFETY: 1. `state` has the size and alignment the library asks for. 2. It is used by this library alone and
         // outlives the last call below.
         unsafe { (self.exported.init)(state) };
+        let layouts = &self.abi.layouts;
         let mut sources: Vec<Batch> = self.abi.sources.iter().map(Batch::new).collect();
         let mut sinks: Vec<Batch> = self.abi.sinks.iter().map(Batch::new).collect();
         let has_effects = program.externs.iter().any(|function| match function.purity {
@@ -164,7 +165,7 @@ impl Library {
         let mut taken = vec![0usize; sources.len()];
         loop {
             for batch in &mut sources {
-                batch.fill(program, ports);
+                batch.fill(program, layouts, ports);
             }
             let offered: Vec<Source> = sources.iter().map(Batch::source).collect();
             let mut output = Vec::with_capacity(sinks.len() + 1);
@@ -186,7 +187,7 @@ impl Library {
             for (batch, output) in sinks.iter_mut().zip(&output[1..]) {
                 // SAFETY: All but the first were made sinks above.
                 let count = unsafe { output.sink.count };
-                batch.drain(program, ports, count);
+                batch.drain(program, layouts, ports, count);
             }
             if has_effects {
                 ports.flush();
@@ -332,13 +333,13 @@ impl Batch {
     }
 
     /// Takes messages from the driver.
-    fn fill(&mut self, program: &Program, ports: &mut Ports<'_>) {
+    fn fill(&mut self, program: &Program, layouts: &Layouts, ports: &mut Ports<'_>) {
         let keep = ports.is_timer(self.channel);
         if self.borrowed
             && let Offer::Message(message) = ports.peek(self.channel)
         {
             self.count -= 1;
-            self.store(program, message);
+            self.store(program, layouts, message);
             self.count += 1;
         }
         while self.count < self.capacity && !self.closed && !self.borrowed {
@@ -346,7 +347,7 @@ impl Batch {
                 Offer::Pending => return,
                 Offer::Closed => self.closed = true,
                 Offer::Message(message) => {
-                    self.store(program, message);
+                    self.store(program, layouts, message);
                     self.count += 1;
                     if keep {
                         self.borrowed = true;
@@ -359,7 +360,7 @@ impl Batch {
     }
 
     /// Writes a message behind the others.
-    fn store(&mut self, program: &Program, message: &[Datum]) {
+    fn store(&mut self, program: &Program, layouts: &Layouts, message: &[Datum]) {
         let types = &self.declared(program).payload;
         let start = self.count * self.size;
         let offsets = std::mem::take(&mut self.offsets);
@@ -367,7 +368,7 @@ impl Batch {
         let memory = &mut self.bytes()[start..start + size];
         memory.fill(0);
         for ((ty, value), offset) in types.iter().zip(message).zip(&offsets) {
-            marshal::store(program, *ty, value, &mut memory[*offset..]);
+            marshal::store(program, layouts, *ty, value, &mut memory[*offset..]);
         }
         self.offsets = offsets;
     }
@@ -398,14 +399,14 @@ impl Batch {
     }
 
     /// Hands what the program has sent to the driver.
-    fn drain(&mut self, program: &Program, ports: &mut Ports<'_>, count: usize) {
+    fn drain(&mut self, program: &Program, layouts: &Layouts, ports: &mut Ports<'_>, count: usize) {
         let types = &self.declared(program).payload;
         let mut message = Vec::with_capacity(types.len());
         for index in 0..count {
             message.clear();
             for (number, ty) in types.iter().enumerate() {
                 let start = index * self.size + self.offsets[number];
-                let value = marshal::load(program, *ty, &self.bytes()[start..]);
+                let value = marshal::load(program, layouts, *ty, &self.bytes()[start..]);
                 message.push(value.expect("generated code sends values of the channel's types"));
             }
             ports.put(self.channel, &message);

@@ -8,7 +8,7 @@ use crate::externs::check_files;
 use crate::fault_tables;
 use crate::run::c_options;
 use crate::trouble::Trouble;
-use quaject_esp_gen::layout::{self, ExternalChannel, View};
+use quaject_esp_gen::layout::{self, ExternalChannel, Layouts, View};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::ir::{Program, Purity, Type, TypeId};
 use quaject_esp_ir::step::Checks;
@@ -64,9 +64,10 @@ fn install(built: &Path, path: &Path) -> std::io::Result<()> {
 fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
     let mut text = format!("#include \"{HEADER_NAME}\"\n#include \"hosted.h\"\n\n");
     let types = program.types.types().len() as u32;
+    let layouts = Layouts::of(&program.types);
     let mut descriptions = String::new();
     for ty in (0..types).map(TypeId) {
-        describe(program, ty, &mut text, &mut descriptions);
+        describe(program, &layouts, ty, &mut text, &mut descriptions);
     }
     let _ = writeln!(text, "const qj_type qj_types[] = {{\n{descriptions}}};\n");
     let abi = &generated.abi;
@@ -101,7 +102,7 @@ fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
 }
 
 /// One line of `qj_types`, and before it the parts it refers to.
-fn describe(program: &Program, ty: TypeId, parts_text: &mut String, text: &mut String) {
+fn describe(program: &Program, layouts: &Layouts, ty: TypeId, parts_text: &mut String, text: &mut String) {
     let types = &program.types;
     // For the world a boxed type is its content.
     let seen = match types.get(ty) {
@@ -115,7 +116,7 @@ fn describe(program: &Program, ty: TypeId, parts_text: &mut String, text: &mut S
         | Type::Record(_)
         | Type::Union(_) => ty,
     };
-    let size = layout::extent(types, seen, View::World).size;
+    let size = layouts.extent(seen, View::World).size;
     let mut parts: Vec<(String, u64, i64)> = Vec::new();
     let (kind, count, element, width) = match types.get(seen) {
         Type::Int(int) => {
@@ -134,14 +135,14 @@ fn describe(program: &Program, ty: TypeId, parts_text: &mut String, text: &mut S
         Type::Bytes { bound } => ("QJ_BYTES", u64::from(*bound), -1, layout::length_bytes(*bound)),
         Type::Array { length, element } => ("QJ_ARRAY", u64::from(*length), i64::from(element.0), 0),
         Type::Record(id) => {
-            let offsets = layout::field_offsets(types, seen, View::World);
+            let offsets = layouts.field_offsets(seen, View::World);
             for ((name, part), offset) in types.aggregate(*id).parts.iter().zip(offsets) {
-                parts.push((name.to_string(), offset, part.map_or(-1, |part| i64::from(part.0))));
+                parts.push((name.to_string(), *offset, part.map_or(-1, |part| i64::from(part.0))));
             }
             ("QJ_RECORD", parts.len() as u64, -1, 0)
         }
         Type::Union(id) => {
-            let offset = layout::payload_offset(types, seen, View::World).unwrap_or(0);
+            let offset = layouts.payload_offset(seen, View::World).unwrap_or(0);
             for (name, part) in &types.aggregate(*id).parts {
                 parts.push((name.to_string(), offset, part.map_or(-1, |part| i64::from(part.0))));
             }

@@ -11,7 +11,7 @@
 use crate::compiler::{Product, Workshop};
 use crate::marshal;
 use crate::trouble::{Trouble, reason, why};
-use quaject_esp_gen::layout::{self, View};
+use quaject_esp_gen::layout::{Layouts, View};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Extern, ExternId, Mutability, Program, Purity, Type, TypeId};
 use quaject_esp_ir::world::Reply;
@@ -55,6 +55,7 @@ pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), Trouble> {
 
 struct Loaded {
     shims: Vec<Shim>,
+    layouts: Layouts,
     // Dropped last: the shims lie in it. The library keeps its file; the folder may go.
     _library: libloading::Library,
 }
@@ -99,7 +100,7 @@ impl Externs {
         let table: *const Shim = *table;
         // SAFETY: As above; the array has this length, and the functions stay as long as the library, which is kept.
         let shims = unsafe { std::slice::from_raw_parts(table, program.externs.len()) }.to_vec();
-        Ok(Loaded { shims, _library: library })
+        Ok(Loaded { shims, layouts: Layouts::of(&program.types), _library: library })
     }
 
     /// Calls a function.
@@ -115,11 +116,11 @@ impl Externs {
         let data = &program.externs[function.0 as usize];
         let mut memory: Vec<Vec<u64>> = Vec::with_capacity(arguments.len());
         for (argument, (ty, _)) in arguments.iter().zip(&data.parameters) {
-            let mut words = room(program, *ty);
-            marshal::store(program, *ty, argument, bytes_mut(&mut words));
+            let mut words = room(&loaded.layouts, *ty);
+            marshal::store(program, &loaded.layouts, *ty, argument, bytes_mut(&mut words));
             memory.push(words);
         }
-        let mut result = data.result.map(|ty| room(program, ty)).unwrap_or_else(|| vec![0]);
+        let mut result = data.result.map(|ty| room(&loaded.layouts, ty)).unwrap_or_else(|| vec![0]);
         let pointers: Vec<*mut c_void> = memory.iter_mut().map(|words| words.as_mut_ptr().cast()).collect();
         // SAFETY: 1. The shim reads one pointer per parameter, each to memory of the parameter's size and alignment
         // (`room`), filled as C expects it. 2. It writes at most the result's size to `result`. 3. It is in a library
@@ -130,14 +131,14 @@ impl Externs {
         }
         for ((argument, (ty, mutability)), words) in arguments.iter_mut().zip(&data.parameters).zip(&mut memory) {
             match mutability {
-                Mutability::Mutable => match marshal::load(program, *ty, bytes_mut(words)) {
+                Mutability::Mutable => match marshal::load(program, &loaded.layouts, *ty, bytes_mut(words)) {
                     Some(left) => *argument = left,
                     None => return Reply::Malformed,
                 },
                 Mutability::Immutable => {}
             }
         }
-        match data.result.map(|ty| marshal::load(program, ty, bytes_mut(&mut result))) {
+        match data.result.map(|ty| marshal::load(program, &loaded.layouts, ty, bytes_mut(&mut result))) {
             Some(None) => Reply::Malformed,
             returned => Reply::Returned(returned.flatten()),
         }
@@ -145,8 +146,8 @@ impl Externs {
 }
 
 /// Zeroed memory for a value of a type, aligned for any type.
-fn room(program: &Program, ty: TypeId) -> Vec<u64> {
-    let size = layout::extent(&program.types, ty, View::World).size;
+fn room(layouts: &Layouts, ty: TypeId) -> Vec<u64> {
+    let size = layouts.extent(ty, View::World).size;
     vec![0; size.div_ceil(8).max(1) as usize]
 }
 

@@ -1,13 +1,13 @@
 //! Values between their two forms outside a program: a `Datum`, and bytes as C sees them (`esp_gen::layout`, the
 //! world's view). Knows where things lie; not what they are for.
 
-use quaject_esp_gen::layout::{self, View};
+use quaject_esp_gen::layout::{self, Layouts, View};
 use quaject_esp_ir::datum::{Datum, conforms};
 use quaject_esp_ir::ir::{IntType, Program, Type, TypeId};
 
 /// Writes a value of a type at the beginning of `memory`, which is large enough for the type and zeroed where the
 /// value does not reach. A value that is not of the type leaves zeros.
-pub(crate) fn store(program: &Program, ty: TypeId, datum: &Datum, memory: &mut [u8]) {
+pub(crate) fn store(program: &Program, layouts: &Layouts, ty: TypeId, datum: &Datum, memory: &mut [u8]) {
     let types = &program.types;
     match (types.get(ty), datum) {
         (Type::Int(int), Datum::Int(value)) => store_integer(memory, u64::from(int.bits() / 8), *value),
@@ -20,29 +20,29 @@ pub(crate) fn store(program: &Program, ty: TypeId, datum: &Datum, memory: &mut [
             memory[data..data + length].copy_from_slice(&bytes[..length]);
         }
         (Type::Array { element, .. }, Datum::Array(items)) => {
-            let size = layout::extent(types, *element, View::World).size as usize;
+            let size = layouts.extent(*element, View::World).size as usize;
             for (item, memory) in items.iter().zip(memory.chunks_exact_mut(size)) {
-                store(program, *element, item, memory);
+                store(program, layouts, *element, item, memory);
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
-            let offsets = layout::field_offsets(types, ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::World);
             let parts = &types.aggregate(*id).parts;
             for (((_, part), field), offset) in parts.iter().zip(fields).zip(offsets) {
                 let part = part.expect("every field of a record has a type");
-                store(program, part, field, &mut memory[offset as usize..]);
+                store(program, layouts, part, field, &mut memory[*offset as usize..]);
             }
         }
         (Type::Union(id), Datum::Union(tag, payload)) => {
             let parts = &types.aggregate(*id).parts;
             store_integer(memory, layout::tag_bytes(parts.len()), i128::from(*tag));
             let part = parts.get(*tag as usize).and_then(|(_, part)| *part);
-            let offset = layout::payload_offset(types, ty, View::World);
+            let offset = layouts.payload_offset(ty, View::World);
             if let (Some(part), Some(payload), Some(offset)) = (part, payload, offset) {
-                store(program, part, payload, &mut memory[offset as usize..]);
+                store(program, layouts, part, payload, &mut memory[offset as usize..]);
             }
         }
-        (Type::Boxed(pool), datum) => store(program, types.pool(*pool).content, datum, memory),
+        (Type::Boxed(pool), datum) => store(program, layouts, types.pool(*pool).content, datum, memory),
         (
             Type::Int(_)
             | Type::Bool
@@ -59,7 +59,7 @@ pub(crate) fn store(program: &Program, ty: TypeId, datum: &Datum, memory: &mut [
 
 /// Reads a value of a type from the beginning of `memory`. C code may have left anything there: none, if a
 /// length, a tag or an id in it is outside its range.
-pub(crate) fn load(program: &Program, ty: TypeId, memory: &[u8]) -> Option<Datum> {
+pub(crate) fn load(program: &Program, layouts: &Layouts, ty: TypeId, memory: &[u8]) -> Option<Datum> {
     let types = &program.types;
     let datum = match types.get(ty) {
         Type::Int(int) => Datum::Int(load_integer(memory, *int)),
@@ -77,29 +77,29 @@ pub(crate) fn load(program: &Program, ty: TypeId, memory: &[u8]) -> Option<Datum
             Datum::Bytes(memory[data..data + length as usize].to_vec())
         }
         Type::Array { length, element } => {
-            let size = layout::extent(types, *element, View::World).size as usize;
+            let size = layouts.extent(*element, View::World).size as usize;
             let items = memory.chunks_exact(size).take(*length as usize);
-            Datum::Array(items.map(|memory| load(program, *element, memory)).collect::<Option<_>>()?)
+            Datum::Array(items.map(|memory| load(program, layouts, *element, memory)).collect::<Option<_>>()?)
         }
         Type::Record(id) => {
-            let offsets = layout::field_offsets(types, ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::World);
             let parts = &types.aggregate(*id).parts;
             let fields = parts.iter().zip(offsets).map(|((_, part), offset)| {
-                load(program, part.expect("every field of a record has a type"), &memory[offset as usize..])
+                load(program, layouts, part.expect("every field of a record has a type"), &memory[*offset as usize..])
             });
             Datum::Record(fields.collect::<Option<_>>()?)
         }
         Type::Union(id) => {
             let parts = &types.aggregate(*id).parts;
             let tag = load_unsigned(memory, layout::tag_bytes(parts.len()));
-            let offset = layout::payload_offset(types, ty, View::World);
+            let offset = layouts.payload_offset(ty, View::World);
             let payload = match (parts.get(tag as usize)?.1, offset) {
-                (Some(part), Some(offset)) => Some(Box::new(load(program, part, &memory[offset as usize..])?)),
+                (Some(part), Some(offset)) => Some(Box::new(load(program, layouts, part, &memory[offset as usize..])?)),
                 (None, _) | (Some(_), None) => None,
             };
             Datum::Union(tag as u32, payload)
         }
-        Type::Boxed(pool) => load(program, types.pool(*pool).content, memory)?,
+        Type::Boxed(pool) => load(program, layouts, types.pool(*pool).content, memory)?,
         // A program with errors is not run.
         Type::Error => Datum::Int(0),
     };
@@ -134,7 +134,7 @@ fn load_integer(memory: &[u8], int: IntType) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::{load, store};
-    use quaject_esp_gen::layout::{self, View};
+    use quaject_esp_gen::layout::{Layouts, View};
     use quaject_esp_ir::datum::Datum;
     use quaject_esp_ir::ir::{MemoryMode, Program, Type, TypeId, TypeTable};
     use quaject_esp_syntax::types::Aggregate;
@@ -154,10 +154,10 @@ mod tests {
     }
 
     fn round_trip(program: &Program, ty: TypeId, datum: &Datum) {
-        let size = layout::extent(&program.types, ty, View::World).size as usize;
-        let mut memory = vec![0; size];
-        store(program, ty, datum, &mut memory);
-        assert_eq!(load(program, ty, &memory).as_ref(), Some(datum));
+        let layouts = Layouts::of(&program.types);
+        let mut memory = vec![0; layouts.extent(ty, View::World).size as usize];
+        store(program, &layouts, ty, datum, &mut memory);
+        assert_eq!(load(program, &layouts, ty, &memory).as_ref(), Some(datum));
     }
 
     #[test]

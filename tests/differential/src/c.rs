@@ -92,8 +92,9 @@ fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
             let bytes = bytes.ok_or("the driver's line was cut off")?;
             let payload = &program.channels[sink.channel.0 as usize].payload;
             let values = payload.iter().zip(&sink.offsets);
-            let values: Option<Vec<Datum>> =
-                values.map(|(ty, offset)| decode(&program.types, *ty, bytes.get(*offset as usize..)?)).collect();
+            let values: Option<Vec<Datum>> = values
+                .map(|(ty, offset)| decode(&program.types, &abi.layouts, *ty, bytes.get(*offset as usize..)?))
+                .collect();
             let values = values.ok_or_else(|| format!("the message {hex} is no value"))?;
             ran.messages.push((sink.channel, values));
         } else if let Some(call) = line.strip_prefix("y ") {
@@ -154,7 +155,7 @@ fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, 
         let mut bytes = vec![0u8; (size * messages.len()).next_multiple_of(8).max(8)];
         for (position, message) in messages.iter().enumerate() {
             for ((ty, offset), datum) in channel.payload.iter().zip(&source.offsets).zip(message) {
-                encode(&program.types, *ty, datum, &mut bytes[position * size + *offset as usize..]);
+                encode(&program.types, &abi.layouts, *ty, datum, &mut bytes[position * size + *offset as usize..]);
             }
         }
         let words: Vec<String> = bytes

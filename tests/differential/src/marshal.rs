@@ -1,12 +1,12 @@
 //! Values as generated C sees them, byte by byte (see `layout` of the C back end), written here a second time so that
 //! the two check each other. The machine is little-endian.
 
-use quaject_esp_gen::layout::{View, data_offset, extent, field_offsets, length_bytes, payload_offset, tag_bytes};
+use quaject_esp_gen::layout::{Layouts, View, data_offset, length_bytes, tag_bytes};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Type, TypeId, TypeTable};
 
 /// Writes a value at the start of `to`.
-pub fn encode(types: &TypeTable, ty: TypeId, datum: &Datum, to: &mut [u8]) {
+pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, to: &mut [u8]) {
     let put = |to: &mut [u8], bytes: u64, value: i128| {
         to[..bytes as usize].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
     };
@@ -19,32 +19,32 @@ pub fn encode(types: &TypeTable, ty: TypeId, datum: &Datum, to: &mut [u8]) {
             to[data_offset(*bound) as usize..][..bytes.len()].copy_from_slice(bytes);
         }
         (Type::Array { length: _, element }, Datum::Array(elements)) => {
-            let size = extent(types, *element, View::World).size as usize;
+            let size = layouts.extent(*element, View::World).size as usize;
             for (index, datum) in elements.iter().enumerate() {
-                encode(types, *element, datum, &mut to[index * size..]);
+                encode(types, layouts, *element, datum, &mut to[index * size..]);
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
-            let offsets = field_offsets(types, ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::World);
             for ((part, offset), datum) in types.aggregate(*id).parts.iter().zip(offsets).zip(fields) {
-                encode(types, part.1.expect("fields have types"), datum, &mut to[offset as usize..]);
+                encode(types, layouts, part.1.expect("fields have types"), datum, &mut to[*offset as usize..]);
             }
         }
         (Type::Union(id), Datum::Union(tag, payload)) => {
             let parts = &types.aggregate(*id).parts;
             put(to, tag_bytes(parts.len()), i128::from(*tag));
             if let (Some(payload), Some(part)) = (payload, parts[*tag as usize].1) {
-                let offset = payload_offset(types, ty, View::World).expect("a tag with a payload has a place for it");
-                encode(types, part, payload, &mut to[offset as usize..]);
+                let offset = layouts.payload_offset(ty, View::World).expect("a tag with a payload has a place for it");
+                encode(types, layouts, part, payload, &mut to[offset as usize..]);
             }
         }
-        (Type::Boxed(pool), datum) => encode(types, types.pool(*pool).content, datum, to),
+        (Type::Boxed(pool), datum) => encode(types, layouts, types.pool(*pool).content, datum, to),
         (ty, datum) => panic!("{datum:?} is no {ty:?}"),
     }
 }
 
 /// Reads a value from the start of `from`; none if the bytes are no value of the type.
-pub fn decode(types: &TypeTable, ty: TypeId, from: &[u8]) -> Option<Datum> {
+pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> Option<Datum> {
     let get = |bytes: u64| {
         let mut value = [0; 16];
         value[..bytes as usize].copy_from_slice(&from[..bytes as usize]);
@@ -63,14 +63,14 @@ pub fn decode(types: &TypeTable, ty: TypeId, from: &[u8]) -> Option<Datum> {
             Datum::Bytes(from[data_offset(*bound) as usize..][..length].to_vec())
         }
         Type::Array { length, element } => {
-            let size = extent(types, *element, View::World).size as usize;
-            let elements = (0..*length as usize).map(|index| decode(types, *element, &from[index * size..]));
+            let size = layouts.extent(*element, View::World).size as usize;
+            let elements = (0..*length as usize).map(|index| decode(types, layouts, *element, &from[index * size..]));
             Datum::Array(elements.collect::<Option<_>>()?)
         }
         Type::Record(id) => {
-            let offsets = field_offsets(types, ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::World);
             let fields = types.aggregate(*id).parts.iter().zip(offsets);
-            let fields = fields.map(|(part, offset)| decode(types, part.1?, &from[offset as usize..]));
+            let fields = fields.map(|(part, offset)| decode(types, layouts, part.1?, &from[*offset as usize..]));
             Datum::Record(fields.collect::<Option<_>>()?)
         }
         Type::Union(id) => {
@@ -79,12 +79,12 @@ pub fn decode(types: &TypeTable, ty: TypeId, from: &[u8]) -> Option<Datum> {
             let payload = match parts.get(tag)?.1 {
                 None => None,
                 Some(part) => {
-                    let offset = payload_offset(types, ty, View::World)? as usize;
-                    Some(Box::new(decode(types, part, &from[offset..])?))
+                    let offset = layouts.payload_offset(ty, View::World)? as usize;
+                    Some(Box::new(decode(types, layouts, part, &from[offset..])?))
                 }
             };
             Datum::Union(tag as u32, payload)
         }
-        Type::Boxed(pool) => decode(types, types.pool(*pool).content, from)?,
+        Type::Boxed(pool) => decode(types, layouts, types.pool(*pool).content, from)?,
     })
 }

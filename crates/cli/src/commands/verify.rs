@@ -188,7 +188,10 @@ fn explore(
     }
     match checked {
         Ok(report) => Ok(Some(report)),
-        Err(Refusal::TooLarge(error)) => Err(Stop::at(Trouble::new(error.to_string()))),
+        Err(Refusal::TooLarge(error)) => Err(Stop::at(
+            Trouble::new(error.to_string())
+                .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
+        )),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.diagnostics(&modelled.sources, &[quaject_esp::bad_property(program, model, &bad)]);

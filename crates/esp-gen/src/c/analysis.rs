@@ -4,6 +4,7 @@
 
 mod coalesce;
 
+use crate::layout::{Layouts, View};
 use coalesce::coalesce;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::regions;
@@ -526,7 +527,7 @@ impl Analysis<'_> {
 }
 
 /// Homes of every value and slot of a body.
-pub(crate) fn homes(body: &Body, types: &TypeTable, pins: &Pins) -> Homes {
+pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pins) -> Homes {
     let analysis = Analysis { body, types };
     let main = reachable(body, BlockId(0));
     let live_in = analysis.solve(&main);
@@ -593,7 +594,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, pins: &Pins) -> Homes {
         .map(|index| {
             let kept = framed.iter().any(|unit| matches!(unit, Unit::Slot(slot, _) if slot.0 == index));
             let ty = body.slots[index as usize].ty;
-            let bytes = crate::layout::extent(types, ty, crate::layout::View::Program).size;
+            let bytes = layouts.extent(ty, View::Program).size;
             if pins.lent.contains(&SlotId(index)) {
                 SlotHome::Lent
             } else if kept || pins.slots.contains(&SlotId(index)) || bytes > LARGEST_LOCAL_BYTES {

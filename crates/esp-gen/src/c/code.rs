@@ -7,7 +7,7 @@ use super::helpers::{Depth, Helper, Helpers};
 use super::names::member;
 use super::plan::{Plan, is_framed};
 use super::{Checks, LineMarks};
-use crate::layout::{View, has_boxes, int_type};
+use crate::layout::{View, int_type};
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
@@ -414,7 +414,7 @@ impl<'p, 'a> Code<'p, 'a> {
         if self.types().is_scalar(a.ty) {
             return format!("{} == {}", a.text, b.text);
         }
-        let left = if has_boxes(self.types(), a.ty) { left } else { View::Program };
+        let left = if self.plan.layouts.has_boxes(a.ty) { left } else { View::Program };
         match self.types().get(a.ty) {
             Type::Boxed(pool) => {
                 let content = self.types().pool(*pool).content;
@@ -422,7 +422,7 @@ impl<'p, 'a> Code<'p, 'a> {
                     View::Program => self.object(*pool, &a.text),
                     View::World => a.text.clone(),
                 };
-                let left = if has_boxes(self.types(), content) { left } else { View::Program };
+                let left = if self.plan.layouts.has_boxes(content) { left } else { View::Program };
                 let b = self.object(*pool, &b.text);
                 let (a, b) = (Lvalue { text: a, ty: content }, Lvalue { text: b, ty: content });
                 self.equal(&a, &b, left)
@@ -452,7 +452,7 @@ impl<'p, 'a> Code<'p, 'a> {
         if !self.manual() {
             return None;
         }
-        let boxed = values.iter().filter(|value| has_boxes(self.types(), value.ty));
+        let boxed = values.iter().filter(|value| self.plan.layouts.has_boxes(value.ty));
         let tests: Vec<String> = boxed
             .map(|value| {
                 let name = self.helpers.want(self.plan, Helper::Alive(depth), value.ty);
@@ -465,7 +465,7 @@ impl<'p, 'a> Code<'p, 'a> {
 
     /// Adds or removes one count on everything boxed in a value.
     pub(crate) fn count(&mut self, helper: Helper, value: &Lvalue) {
-        if !has_boxes(self.types(), value.ty) {
+        if !self.plan.layouts.has_boxes(value.ty) {
             return;
         }
         let name = self.helpers.want(self.plan, helper, value.ty);

@@ -14,7 +14,7 @@ use super::helpers::{Depth, Helper, Helpers};
 use super::outside::{first_body, first_head};
 use super::pattern::{Counting, Part, binds, keep, parts};
 use super::plan::{End, Plan};
-use crate::layout::{View, has_boxes};
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -251,7 +251,7 @@ impl<'p, 'a> Functions<'p, 'a> {
 /// The message of the world whose conditions are asked, in the program's own form: all its objects are taken.
 fn taken_from_world(code: &mut Code<'_, '_>, message: &mut [Part]) {
     for (index, part) in message.iter_mut().enumerate() {
-        if !has_boxes(code.types(), part.ty) {
+        if !code.plan.layouts.has_boxes(part.ty) {
             continue;
         }
         let taken = format!("taken{index}_");
@@ -270,7 +270,7 @@ fn passes_boxes(code: &Code<'_, '_>, part: &Passed) -> bool {
             Base::Object(value) => code.value_type(value),
         },
     };
-    has_boxes(code.types(), ty)
+    code.plan.layouts.has_boxes(ty)
 }
 
 /// The values some blocks define.
@@ -376,7 +376,7 @@ fn message(code: &mut Code<'_, '_>, parts: &[Passed], location: Location, sent: 
         code.check(&dead, Fault::Memory, sent);
     }
     for (index, (part, value)) in parts.iter().zip(&values).enumerate() {
-        if part.transfer == Transfer::Move && has_boxes(code.types(), value.ty) {
+        if part.transfer == Transfer::Move && code.plan.layouts.has_boxes(value.ty) {
             moved |= 1 << index;
         }
         let by_value = code.types().is_scalar(value.ty) || matches!(code.types().get(value.ty), Type::Boxed(_));

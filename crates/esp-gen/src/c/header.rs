@@ -6,7 +6,7 @@ use super::names::member;
 use super::plan::{End, Plan, ProcessPlan, is_framed};
 use super::process::needs_undo;
 use super::{Style, TraceMode, types};
-use crate::layout::{Extent, View, extent, message, structure};
+use crate::layout::{Extent, View, structure};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -57,10 +57,9 @@ pub(crate) fn ready_capacity(plan: &Plan<'_>) -> u32 {
 pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
     let process: &ProcessPlan = &plan.processes[index];
     let body = &plan.program.processes[index].body;
-    let types = &plan.program.types;
     let typed = |ty: TypeId, name: &str| Member {
         text: format!("{} {name};", plan.types[ty.0 as usize]),
-        extent: extent(types, ty, View::Program),
+        extent: plan.layouts.extent(ty, View::Program),
     };
     let mut members = Vec::new();
     let mut classes = BTreeSet::new();
@@ -108,7 +107,7 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
             for (name, value) in payload.chain(parameters) {
                 let ty = body.values[value.0 as usize].ty;
                 write!(text, " {} {name};", plan.types[ty.0 as usize]).expect("writing to a string does not fail");
-                extents.push(extent(types, ty, View::Program));
+                extents.push(plan.layouts.extent(ty, View::Program));
             }
             if !text.is_empty() {
                 put!(parks, "        struct {{{text} }} {};", plan.park_name(end));
@@ -190,7 +189,7 @@ pub(crate) fn write(plan: &Plan<'_>) -> String {
 fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
     let channel = &plan.program.channels[index];
     let name = format!("{}_message", plan.channels[index].name);
-    let (whole, offsets) = message(&plan.program.types, channel);
+    let (whole, offsets) = plan.layouts.message(channel);
     let direction = match channel.boundary {
         Boundary::FromWorld => "from the world",
         Boundary::ToWorld | Boundary::Internal => "to the world",

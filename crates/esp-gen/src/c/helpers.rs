@@ -3,7 +3,7 @@
 
 use super::names::member;
 use super::plan::Plan;
-use crate::layout::{self, View, has_boxes};
+use crate::layout::{View, has_spare, tag_bytes};
 use quaject_esp_ir::ir::{MemoryMode, PoolId, Type, TypeId};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ impl Helpers {
                     Helper::ToWorld | Helper::FromWorld => text.push_str("    to->tag = v->tag;\n"),
                     Helper::Proper => {
                         let tags = types.aggregate(*id).parts.len();
-                        if has_spare(layout::tag_bytes(tags), tags as u64 - 1) {
+                        if has_spare(tag_bytes(tags), tags as u64 - 1) {
                             text.push_str(&format!("    if (v->tag >= {tags}u) return false;\n"));
                         }
                     }
@@ -166,7 +166,7 @@ impl Helpers {
             Helper::Retain => text.push_str(&format!("    t->{name}.count[v]++;\n")),
             Helper::Release => {
                 text.push_str(&format!("    if (--t->{name}.count[v] != 0) return;\n"));
-                if has_boxes(types, content) {
+                if plan.layouts.has_boxes(content) {
                     let release = self.want(plan, Helper::Release, content);
                     let by_value = matches!(types.get(content), Type::Boxed(_));
                     let address = if by_value { "" } else { "&" };
@@ -179,7 +179,7 @@ impl Helpers {
             Helper::FromWorld => {
                 self.want_pool(pool);
                 text.push_str(&format!("    *to = {name}_take(t);\n"));
-                if has_boxes(types, content) {
+                if plan.layouts.has_boxes(content) {
                     let copy = self.want(plan, Helper::FromWorld, content);
                     text.push_str(&format!("    {copy}(t, &t->{name}.content[*to], v);\n"));
                 } else {
@@ -187,7 +187,7 @@ impl Helpers {
                 }
             }
             Helper::ToWorld => {
-                if has_boxes(types, content) {
+                if plan.layouts.has_boxes(content) {
                     let copy = self.want(plan, Helper::ToWorld, content);
                     text.push_str(&format!("    {copy}(t, to, &t->{name}.content[*v]);\n"));
                 } else {
@@ -196,7 +196,7 @@ impl Helpers {
             }
             Helper::Needs => {
                 text.push_str(&format!("    need[{}]++;\n", pool.0));
-                if has_boxes(types, content) {
+                if plan.layouts.has_boxes(content) {
                     let needs = self.want(plan, Helper::Needs, content);
                     text.push_str(&format!("    {needs}(need, v);\n"));
                 } else {
@@ -218,7 +218,7 @@ impl Helpers {
     /// What the helper does with one part of a value; `path` leads to it.
     fn part(&self, plan: &Plan<'_>, helper: Helper, ty: TypeId, path: &str, margin: &str) -> String {
         let types = &plan.program.types;
-        let boxes = has_boxes(types, ty);
+        let boxes = plan.layouts.has_boxes(ty);
         let at = |base: &str| if path.is_empty() { format!("(*{base})") } else { format!("{base}->{}", &path[1..]) };
         match helper {
             Helper::Retain | Helper::Release => {
@@ -260,7 +260,7 @@ impl Helpers {
 
     /// Returns `false` unless this part, in the world's form, is a value of its type.
     fn proper_part(&self, plan: &Plan<'_>, ty: TypeId, part: &str, margin: &str) -> String {
-        if is_always_proper(plan, ty) {
+        if !plan.layouts.has_gaps(ty) {
             return String::new();
         }
         format!("{margin}if (!({})) return false;\n", self.proper(plan, ty, part))
@@ -301,36 +301,11 @@ impl Helpers {
                 }
             }
             Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
-                let view = if has_boxes(types, ty) { view } else { View::Program };
+                let view = if plan.layouts.has_boxes(ty) { view } else { View::Program };
                 format!("{}(t, &{a}, &{b})", self.want(plan, Helper::Equal(view), ty))
             }
         }
     }
-}
-
-/// Whether every content of a value's memory is a value of its type.
-pub(crate) fn is_always_proper(plan: &Plan<'_>, ty: TypeId) -> bool {
-    let types = &plan.program.types;
-    let are = |parts: &[(smol_str::SmolStr, Option<TypeId>)]| {
-        parts.iter().all(|(_, part)| part.is_none_or(|part| is_always_proper(plan, part)))
-    };
-    match types.get(ty) {
-        Type::Error | Type::Bool | Type::Int(_) => true,
-        Type::Pid(_) => false,
-        Type::Bytes { bound } => !has_spare(layout::length_bytes(*bound), u64::from(*bound)),
-        Type::Boxed(pool) => is_always_proper(plan, types.pool(*pool).content),
-        Type::Array { element, .. } => is_always_proper(plan, *element),
-        Type::Record(id) => are(&types.aggregate(*id).parts),
-        Type::Union(id) => {
-            let parts = &types.aggregate(*id).parts;
-            !has_spare(layout::tag_bytes(parts.len()), parts.len() as u64 - 1) && are(parts)
-        }
-    }
-}
-
-/// Whether this many bytes hold numbers above `highest`.
-fn has_spare(bytes: u64, highest: u64) -> bool {
-    highest < u64::MAX >> (64 - 8 * bytes)
 }
 
 fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {

@@ -5,7 +5,6 @@ use super::faults::Faults;
 use super::helpers::{Helper, Helpers};
 use super::plan::Plan;
 use super::{Style, interface};
-use crate::layout::has_boxes;
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
@@ -94,7 +93,7 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                     put!(text, "\nESP_INLINE bool {name}_fits({prefix}_t *t, const {message} *m)\n{{");
                     put!(text, "    uint32_t need[{}] = {{0}};", plan.pools.len());
                     for (number, ty) in channel.payload.iter().enumerate() {
-                        if has_boxes(&plan.program.types, *ty) {
+                        if plan.layouts.has_boxes(*ty) {
                             put!(text, "    {}(need, &m->v{number});", helpers.want(plan, Helper::Needs, *ty));
                         }
                     }

@@ -2,8 +2,8 @@
 //! scheduling.
 
 use super::code::{Code, Lvalue, c_string, line};
-use super::helpers::{Helper, is_always_proper};
-use crate::layout::{View, has_boxes};
+use super::helpers::Helper;
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
@@ -437,7 +437,7 @@ impl Code<'_, '_> {
                 | Type::Record(_)
                 | Type::Union(_) => (value.ty, value.text),
             };
-            if has_boxes(self.types(), content) {
+            if self.plan.layouts.has_boxes(content) {
                 let name = self.helpers.want(self.plan, Helper::ToWorld, content);
                 line!(self, "{} a{index}_;", self.plan.world_type(content));
                 copies.push(format!("{name}(t, &a{index}_, &{lvalue});"));
@@ -510,7 +510,7 @@ impl Code<'_, '_> {
     /// Raises `range` unless these values in the world's form are values of their types.
     fn check_given(&mut self, given: &[(TypeId, String)], at: Location) {
         for (ty, value) in given {
-            if !is_always_proper(self.plan, *ty) {
+            if self.plan.layouts.has_gaps(*ty) {
                 let proper = self.helpers.proper(self.plan, *ty, value);
                 self.check(&format!("!({proper})"), Fault::Range, at);
             }
@@ -519,7 +519,7 @@ impl Code<'_, '_> {
 
     /// A statement that copies a value of the world's form into the program's, taking objects for its boxed parts.
     fn take_from_world(&mut self, to: &Lvalue, from: &str, at: Location) -> String {
-        if !has_boxes(self.types(), to.ty) {
+        if !self.plan.layouts.has_boxes(to.ty) {
             return format!("{} = {from};", to.text);
         }
         let fits = self.helpers.want(self.plan, Helper::Fits, to.ty);

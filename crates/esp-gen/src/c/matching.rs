@@ -16,7 +16,7 @@ use super::helpers::Depth;
 use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
 use super::priority::{Passing, passes_by, readers_are_passed_by};
-use crate::layout::{View, has_boxes};
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -458,7 +458,7 @@ pub(crate) fn ready_message(code: &mut Code<'_, '_>, end: End, parts: &[Passed],
     let mut holds_boxes = false;
     for (index, part) in parts.iter().enumerate() {
         let value = code.operand(&part.operand, Location::default());
-        let boxes = has_boxes(code.types(), value.ty);
+        let boxes = code.plan.layouts.has_boxes(value.ty);
         holds_boxes |= boxes;
         if part.transfer == Transfer::Move && boxes {
             moved |= 1 << index;

@@ -12,7 +12,7 @@ use super::pattern::{Counting, binds, conditions, keep, parts};
 use super::plan::{End, Plan};
 use super::priority::{close_search, give_way, open_search, pass_by, passes_by, readers_are_passed_by};
 use super::process::{enter, push, reopen, resume_pc, trace};
-use crate::layout::{View, has_boxes};
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
 /// A rendezvous that may change counts in a program whose guards ask for them: the order of the ready list depends on
@@ -404,7 +404,7 @@ pub(crate) fn deliver(code: &mut Code<'_, '_>, channel: usize) {
 /// Ends the giver's counts on what it has moved.
 pub(crate) fn release_moved(code: &mut Code<'_, '_>, channel: usize, message: &str) {
     for (index, part) in parts(code, channel, message, View::Program).iter().enumerate() {
-        if has_boxes(code.types(), part.ty) {
+        if code.plan.layouts.has_boxes(part.ty) {
             code.open(&format!("if ({message}.moved >> {index} & 1u) {{"));
             code.count(Helper::Release, &Lvalue { text: part.text.clone(), ty: part.ty });
             code.close("}");

@@ -13,7 +13,7 @@ use super::meeting::{Parked, keep_all, raise_chosen, release_moved};
 use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
 use super::process::{go_on, push, reopen, resume_pc, trace};
-use crate::layout::{View, has_boxes};
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
 /// In whose code a branch is taken.
@@ -167,7 +167,7 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
     }
     let source = parts(code, channel, "v_", View::Program);
     for (index, part) in source.iter().enumerate() {
-        if has_boxes(code.types(), part.ty) {
+        if code.plan.layouts.has_boxes(part.ty) {
             let name = code.helpers.want(plan, Helper::ToWorld, part.ty);
             line!(code, "{name}(t, &m_->v{index}, &{});", part.text);
         } else {

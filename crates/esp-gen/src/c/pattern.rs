@@ -4,7 +4,7 @@
 use super::code::{Code, Lvalue, c_string};
 use super::helpers::Helper;
 use super::names::member;
-use crate::layout::{View, has_boxes};
+use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
 /// A part of a message.
@@ -177,7 +177,7 @@ fn bind(code: &Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut Vec<(Bind
 
 /// Copies a part into a place of its type and, if it is to be kept, counts what it refers to.
 pub(crate) fn keep(code: &mut Code<'_, '_>, to: &Lvalue, part: &Part, counting: Counting) {
-    let boxes = has_boxes(code.types(), part.ty);
+    let boxes = code.plan.layouts.has_boxes(part.ty);
     match (part.view, boxes) {
         (View::World, true) => {
             let name = code.helpers.want(code.plan, Helper::FromWorld, part.ty);

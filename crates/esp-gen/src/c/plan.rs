@@ -6,7 +6,7 @@ use super::names::{Names, OWN_NAMES};
 use super::path_functions::{PathFunction, path_functions};
 use super::paths::{frame_of, pins};
 use super::{Options, Style};
-use crate::layout::has_boxes;
+use crate::layout::Layouts;
 use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::regions;
@@ -113,6 +113,7 @@ impl ChannelPlan {
 /// Everything the writers of C text share.
 pub(crate) struct Plan<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) layouts: Layouts,
     pub(crate) options: &'a Options,
     pub(crate) processes: Vec<ProcessPlan>,
     pub(crate) functions: Vec<(String, Homes)>,
@@ -154,7 +155,8 @@ impl<'a> Plan<'a> {
         let prefix = options.prefix.clone().unwrap_or_else(|| "esp".to_string());
         let own = options.prefix.as_ref().map(|prefix| format!("{prefix}_")).unwrap_or_default();
         OWN_NAMES.iter().for_each(|word| names.reserve(word));
-        let (types, world_types) = type_names(program, &own, &mut names);
+        let layouts = Layouts::of(&program.types);
+        let (types, world_types) = type_names(&program.types, &layouts, &own, &mut names);
         let channels =
             program.channels.iter().map(|channel| names.claim(&format!("{own}{}", channel.name))).collect::<Vec<_>>();
         let pools = program.types.pools().iter().map(|pool| names.claim(&format!("{own}{}_pool", pool.name))).collect();
@@ -165,19 +167,20 @@ impl<'a> Plan<'a> {
             .collect();
         let interfaces =
             program.interfaces.iter().map(|interface| names.claim(&format!("{own}{}", interface.name))).collect();
-        let exhaustion = Exhaustion::new(program);
+        let whole = Whole { program, layouts: &layouts, exhaustion: &Exhaustion::new(program) };
         let mut pc = 1;
         let mut base = 0;
         let mut processes = Vec::new();
         for process in &program.processes {
             let pins = pins(program, processes.len());
             let name = names.claim(&format!("{own}{}", process.name));
-            let plan = plan_process(program, &exhaustion, process, &pins, name, &mut pc, base);
+            let plan = plan_process(&whole, process, &pins, name, &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
         }
         let mut plan = Plan {
             program,
+            layouts,
             options,
             processes,
             functions,
@@ -487,20 +490,27 @@ impl<'a> Plan<'a> {
 
     /// Whether some message of the channel holds counts.
     pub(crate) fn channel_has_boxes(&self, channel: usize) -> bool {
-        self.program.channels[channel].payload.iter().any(|ty| has_boxes(&self.program.types, *ty))
+        self.program.channels[channel].payload.iter().any(|ty| self.layouts.has_boxes(*ty))
     }
 }
 
+/// What is known of the whole program before its processes are planned.
+struct Whole<'p> {
+    program: &'p Program,
+    layouts: &'p Layouts,
+    exhaustion: &'p Exhaustion,
+}
+
 fn plan_process(
-    program: &Program,
-    exhaustion: &Exhaustion,
+    whole: &Whole<'_>,
     process: &Process,
     pins: &Pins,
     name: String,
     pc: &mut u32,
     base: u32,
 ) -> ProcessPlan {
-    let homes = homes(&process.body, &program.types, pins);
+    let Whole { program, layouts, exhaustion } = whole;
+    let homes = homes(&process.body, &program.types, layouts, pins);
     let mut take = |count: u32| {
         let first = *pc;
         *pc += count;
@@ -560,14 +570,13 @@ fn plan_process(
 
 /// Names of records and unions come from the source; structural types are named by what they hold.
 /// Where the two forms differ, the world's has the plain name.
-fn type_names(program: &Program, own: &str, names: &mut Names) -> (Vec<String>, Vec<String>) {
-    let types = &program.types;
+fn type_names(types: &TypeTable, layouts: &Layouts, own: &str, names: &mut Names) -> (Vec<String>, Vec<String>) {
     let mut result: Vec<String> = vec![String::new(); types.types().len()];
     let mut world: Vec<String> = vec![String::new(); types.types().len()];
     for (index, form) in world.iter_mut().enumerate() {
         let ty = TypeId(index as u32);
         let name = type_name(types, ty, own, names, &mut result);
-        if has_boxes(types, ty) && !matches!(types.get(ty), Type::Boxed(_)) {
+        if layouts.has_boxes(ty) && !matches!(types.get(ty), Type::Boxed(_)) {
             *form = name;
         }
     }

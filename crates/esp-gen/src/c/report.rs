@@ -4,7 +4,7 @@
 use super::header::{bits, frame_members, pc_bits, ready_capacity};
 use super::plan::Plan;
 use super::process::{POLL_TURNS, TURN_OPERATIONS};
-use crate::layout::{View, extent, reference_bytes, structure};
+use crate::layout::{View, reference_bytes, structure};
 use quaject_esp_ir::ir::{Boundary, Operation};
 use std::fmt;
 
@@ -91,7 +91,7 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
         .pools()
         .iter()
         .map(|pool| {
-            let each = extent(types, pool.content, View::Program).size + reference_bytes(pool.capacity) + 4;
+            let each = plan.layouts.extent(pool.content, View::Program).size + reference_bytes(pool.capacity) + 4;
             (pool.name.to_string(), each * u64::from(pool.capacity))
         })
         .collect();

@@ -3,7 +3,7 @@
 
 use super::names::member;
 use super::plan::Plan;
-use crate::layout::{View, extent, field_offsets, has_boxes, payload_offset, tag_bytes};
+use crate::layout::{View, tag_bytes};
 use quaject_esp_ir::ir::{Type, TypeId};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ impl Writer<'_, '_> {
 
     fn declare(&mut self, ty: TypeId, view: View) {
         let types = &self.plan.program.types;
-        let view = if has_boxes(types, ty) { view } else { View::World };
+        let view = if self.plan.layouts.has_boxes(ty) { view } else { View::World };
         if !self.done.insert((ty, view)) {
             return;
         }
@@ -87,10 +87,10 @@ impl Writer<'_, '_> {
                 let parts = &types.aggregate(*id).parts;
                 parts.iter().for_each(|(_, part)| self.declare(part.expect("fields have types"), view));
                 put!(self, "typedef struct {name} {{");
-                for ((field, part), offset) in parts.iter().zip(field_offsets(types, ty, view)) {
+                for ((field, part), offset) in parts.iter().zip(self.plan.layouts.field_offsets(ty, view)) {
                     let part = part.expect("fields have types");
                     put!(self, "    {} {};", of(part), member(field));
-                    offsets.push((member(field), offset));
+                    offsets.push((member(field), *offset));
                 }
                 if parts.is_empty() {
                     put!(self, "    uint8_t unused;");
@@ -106,7 +106,7 @@ impl Writer<'_, '_> {
                 }
                 put!(self, "typedef struct {name} {{");
                 put!(self, "    {} tag;", if tag_bytes(parts.len()) == 1 { "uint8_t" } else { "uint16_t" });
-                if let Some(offset) = payload_offset(types, ty, view) {
+                if let Some(offset) = self.plan.layouts.payload_offset(ty, view) {
                     put!(self, "    union {{");
                     for (case, part) in parts {
                         if let Some(part) = part {
@@ -119,7 +119,7 @@ impl Writer<'_, '_> {
             }
         }
         put!(self, "}} {name};");
-        let size = extent(types, ty, view).size;
+        let size = self.plan.layouts.extent(ty, view).size;
         let mut facts = vec![format!("sizeof({name}) == {size}")];
         for (field, offset) in offsets {
             facts.push(format!("offsetof({name}, {field}) == {offset}"));

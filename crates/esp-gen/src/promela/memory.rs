@@ -91,6 +91,31 @@ fn named(types: &TypeTable, (name, ty): &(smol_str::SmolStr, Option<TypeId>)) ->
     all
 }
 
+/// A type with more leaves than `most`, if there is one. Does not make them: types share parts, and may have more leaves
+/// than memory has room for.
+pub(super) fn wider_than(types: &TypeTable, most: usize) -> Option<TypeId> {
+    let mut known = vec![None; types.types().len()];
+    (0..types.types().len() as u32).map(TypeId).find(|ty| count(types, *ty, &mut known) > most)
+}
+
+fn count(types: &TypeTable, ty: TypeId, known: &mut Vec<Option<usize>>) -> usize {
+    if let Some(count) = known[ty.0 as usize] {
+        return count;
+    }
+    let leaves = match types.get(ty) {
+        Type::Error => 0,
+        Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Boxed(_) => 1,
+        Type::Bytes { .. } => 2,
+        Type::Array { element, .. } => count(types, *element, known),
+        Type::Record(id) | Type::Union(id) => {
+            let parts = types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part);
+            parts.fold(1, |sum: usize, part| sum.saturating_add(count(types, part, known)))
+        }
+    };
+    known[ty.0 as usize] = Some(leaves);
+    leaves
+}
+
 /// How many leaves a type has.
 pub(super) fn width(types: &TypeTable, ty: TypeId) -> usize {
     leaves(types, ty).len()

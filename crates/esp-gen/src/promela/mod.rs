@@ -37,6 +37,7 @@ use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::type_name;
 use std::collections::BTreeMap;
 
 /// A model for Spin.
@@ -100,8 +101,16 @@ pub fn whole(program: &Program) -> ModelProgram {
     }
 }
 
+/// Most variables that one value is in Promela.
+const MOST_LEAVES: usize = 4096;
+
 /// Writes a model, or says what Promela cannot.
 pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refusal>> {
+    if let Some(ty) = memory::wider_than(&model.program.types, MOST_LEAVES) {
+        let message = format!("a `{}` would be more than {MOST_LEAVES} variables", type_name(&model.program, ty));
+        let help = "shorten the type in the model: `abstract drop` what it carries".to_string();
+        return Err(vec![Refusal { location: Location::default(), message, help }]);
+    }
     let plan = Plan::new(model, checks);
     if !plan.refusals.borrow().is_empty() {
         return Err(plan.refusals.into_inner());
