@@ -68,6 +68,7 @@ codes! {
     E0506 "statement without its context",
     E0507 "`free` where it is not asked again",
     E0601 "`link` or `unlink` in automatic memory",
+    E0602 "an object taken each time a partner is looked for",
     E0701 "ambiguous statement reference",
     E0702 "unknown statement reference",
     E0703 "a statement is both exit and step",

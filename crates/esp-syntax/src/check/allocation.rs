@@ -59,6 +59,7 @@ impl Pass<'_> {
                     let mut pools: Vec<PoolId> = Vec::new();
                     for branch in &communicate.branches {
                         pools.extend(branch.guard.iter().flat_map(asked));
+                        branch.guard.iter().for_each(|guard| self.expr(guard, &guarded));
                         self.branch(branch, &guarded);
                     }
                     if let Some(otherwise) = &communicate.otherwise {
@@ -92,7 +93,8 @@ impl Pass<'_> {
                 }
                 StmtKind::Match(value, arms) => {
                     self.expr(value, &guarded);
-                    for (_, body) in arms {
+                    for (pattern, body) in arms {
+                        walk::pattern_expressions(pattern, &mut |expr| self.expr(expr, &guarded));
                         self.block(body, guarded.clone());
                     }
                 }

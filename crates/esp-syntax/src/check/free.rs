@@ -49,7 +49,7 @@ fn questions(checker: &Checker, branch: &Branch, form: CommunicateForm, visit: &
 }
 
 /// The conditions of a pattern; what it compares with is computed once.
-fn conditions<'p>(pattern: &'p Pattern, visit: &mut dyn FnMut(&'p Expr)) {
+pub(super) fn conditions<'p>(pattern: &'p Pattern, visit: &mut dyn FnMut(&'p Expr)) {
     match &pattern.kind {
         PatternKind::Tag(_, payload) => payload.iter().for_each(|payload| conditions(payload, visit)),
         PatternKind::Record(parts) | PatternKind::Array(parts) => {
@@ -67,7 +67,7 @@ fn conditions<'p>(pattern: &'p Pattern, visit: &mut dyn FnMut(&'p Expr)) {
 }
 
 /// Where an expression asks, and of which pool; functions cannot.
-fn asks(expr: &Expr) -> Option<(Span, PoolId)> {
+pub(super) fn asks(expr: &Expr) -> Option<(Span, PoolId)> {
     let mut found = None;
     walk::nested(expr, &mut |part| {
         if let ExprKind::FreeObjects(pool) = part.kind {

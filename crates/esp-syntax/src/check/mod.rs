@@ -33,6 +33,7 @@ mod statements;
 mod suggest;
 pub use suggest::nearest;
 mod taint;
+mod tries;
 mod types;
 mod unused;
 mod walk;
@@ -84,6 +85,7 @@ pub fn analyze_with_fast_paths(
     loops::check(&mut checker);
     free::check(&mut checker);
     allocation::check(&mut checker);
+    tries::check(&mut checker);
     unused::check(&mut checker);
     types::check_memory(&mut checker);
     checker.finish()

@@ -3,7 +3,8 @@
 use super::names::Checker;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::types::{Type, TypeTable};
+use crate::types::{PoolId, Type, TypeId, TypeTable};
+use rustc_hash::FxHashSet;
 
 /// Resolves the types in every signature.
 pub(super) fn resolve(checker: &mut Checker) {
@@ -26,6 +27,15 @@ pub(super) fn resolve(checker: &mut Checker) {
                     Diagnostic::new(Code::E0307, parameter.ty.span, message).help("drop the `#`, or drop `pure`");
                 checker.report(diagnostic);
             }
+            if parameter.mutability == ast::Mutability::Mutable
+                && let Some(pool) = inner_pool(&checker.types, checker.content(ty))
+            {
+                let name = &checker.types.pool(pool).name;
+                let message = format!("C cannot write the objects of `{name}` that are parts of this");
+                let diagnostic = Diagnostic::new(Code::E0307, parameter.ty.span, message)
+                    .help("drop the `#`, or pass the parts that change by themselves");
+                checker.report(diagnostic);
+            }
             parameters.push((name.as_ref().map(|name| name.text.clone()), ty, parameter.mutability));
         }
         let result = item.result.as_ref().map(|ty| checker.resolve_type(ty));
@@ -39,6 +49,26 @@ pub(super) fn resolve(checker: &mut Checker) {
         let entry = &mut checker.functions[index];
         (entry.parameters, entry.result) = (parameters, result);
     }
+}
+
+/// The pool of a boxed part, at any depth. A type may contain itself here: it has been reported.
+fn inner_pool(types: &TypeTable, ty: TypeId) -> Option<PoolId> {
+    let mut seen = FxHashSet::default();
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        if !seen.insert(ty) {
+            continue;
+        }
+        match types.get(ty) {
+            Type::Boxed(pool) => return Some(*pool),
+            Type::Array { element, .. } => work.push(*element),
+            Type::Record(id) | Type::Union(id) => {
+                work.extend(types.aggregate(*id).parts.iter().rev().filter_map(|(_, part)| *part));
+            }
+            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => {}
+        }
+    }
+    None
 }
 
 /// One channel has one boundary and one policy.

@@ -385,6 +385,9 @@ fn e0307() {
 type r = record { x: array[2] of int };
 extern pure fn f(#bytes[<=4]) -> int;
 process P { var v: r = { #[1, 2] }, w: #r = #{ #[1, 2] }; assert(v == w); }
+type b = bytes[<=4]; pool b 2;
+type holder = record { n: int, parts: array[2] of b }; pool holder 2;
+extern fn g(#b, #holder);
 "##,
         expect![[r#"
             error[E0307]: `f` is pure and cannot write a parameter
@@ -396,6 +399,9 @@ process P { var v: r = { #[1, 2] }, w: #r = #{ #[1, 2] }; assert(v == w); }
             error[E0307]: `#` is allowed only on a variable
               at 4:48 `#[1, 2]`
               help: drop the `#`
+            error[E0307]: C cannot write the objects of `b` that are parts of this
+              at 7:18 `holder`
+              help: drop the `#`, or pass the parts that change by themselves
         "#]],
     );
 }
@@ -616,6 +622,51 @@ process P { var x: b = "a"; link(x); unlink(x); }
             error[E0601]: `unlink` needs `memory manual;`
               at 3:38 `unlink(x);`
               help: drop it: automatic memory counts by itself
+        "#]],
+    );
+}
+
+#[test]
+fn e0602() {
+    check(
+        r##"
+memory manual;
+type b = bytes[<=4]; pool b 2;
+extern pure fn known(b) -> bool;
+fn long(n: int) -> bool { return copied(n) > 3; }
+fn copied(n: int) -> int { var x: b = "abc"; return n + x.len; }
+channel c(int);
+channel e(int) external out;
+process P {
+    var mine: b = "a";
+    alt { in(c, $n if known("x")) { } when (free(b) > 0 && long(1)) in(e, $n if long(n)) { } }
+    alt { when (known("y")) in(c, $n if known(mine)) { } }
+    match mine { $n if known("z") => { } _ => { } }
+}
+process Q { while { out(c, 1); } }
+"##,
+        expect![[r#"
+            warning[W0904]: this allocation faults when the pool `b` is empty
+              at 10:19 `"a"`
+              help: put it into a branch with a guard, as in `when (free(b) > 0)`
+            error[E0602]: this condition takes an object of `b` each time somebody looks for a partner
+              at 11:29 `"x"`
+              help: evaluate this before the operation, into a variable to `unlink` afterwards
+            warning[W0904]: this allocation faults when the pool `b` is empty
+              at 11:29 `"x"`
+              help: put it into a branch with a guard, as in `when (free(b) > 0)`
+            error[E0602]: this guard takes an object of `b` each time somebody looks for a partner
+              at 11:60 `long(1)`
+              help: evaluate this before the operation, into a variable to `unlink` afterwards
+            error[E0602]: this condition takes an object of `b` each time somebody looks for a partner
+              at 11:81 `long(n)`
+              help: evaluate this before the operation, into a variable to `unlink` afterwards
+            warning[W0904]: this allocation faults when the pool `b` is empty
+              at 12:23 `"y"`
+              help: put it into a branch with a guard, as in `when (free(b) > 0)`
+            warning[W0904]: this allocation faults when the pool `b` is empty
+              at 13:30 `"z"`
+              help: put it into a branch with a guard, as in `when (free(b) > 0)`
         "#]],
     );
 }

@@ -747,6 +747,19 @@ impl Body {
         format!(" if {}", self.expr(rng, shared, &Ty::Bool, 2, Context::Bare))
     }
 
+    /// The same for a pattern of an operation. In manual memory it takes no objects (E0602).
+    pub fn tried_condition(&self, rng: &mut Rng, shared: &Shared) -> String {
+        if shared.memory == Memory::Automatic || shared.types.boxed.is_empty() {
+            return self.condition(rng, shared);
+        }
+        if rng.u32(0..3) > 0 || self.text.ends_with('~') {
+            return String::new();
+        }
+        let mut side = || self.variable_int(rng, shared, IntType::I64, Context::Bare).unwrap_or_else(|| "1".into());
+        let (left, right) = (side(), side());
+        format!(" if ({left} {} {right})", ["<", "<=", "==", "!="][rng.usize(0..4)])
+    }
+
     // ---- patterns ----------------------------------------------------------------------------------------------
 
     /// A pattern for a union's tag, its payload not refused.

@@ -384,7 +384,7 @@ impl Script {
                 let body = &mut self.processes[process];
                 patterns += ", ";
                 patterns += &body.pattern(&mut self.rng, &self.shared, ty, Refusal::Dynamic, before);
-                patterns += &body.condition(&mut self.rng, &self.shared);
+                patterns += &body.tried_condition(&mut self.rng, &self.shared);
             }
             self.branch(process, &format!("in({name}{patterns})"), before);
         }
@@ -727,7 +727,7 @@ impl Script {
                 for ty in &payload {
                     patterns += ", ";
                     patterns += &body.pattern(&mut self.rng, &self.shared, ty, Refusal::Never, before);
-                    patterns += &body.condition(&mut self.rng, &self.shared);
+                    patterns += &body.tried_condition(&mut self.rng, &self.shared);
                 }
                 format!("in({name}{patterns})")
             }
