@@ -12,7 +12,8 @@
 //!   12 out sumC 3                   question 12 was the program sending this
 //!   15 busy sumC                    the world would not take a message; `ready`: it would again
 //!   17 time 1200345                 nanoseconds
-//!   18 call translate 0             result and changed arguments of an extern function; `unresolved` if there is none
+//!   18 call translate 0             result and changed arguments of an extern function; `!unresolved` if there is none,
+//!                                   `!malformed` if what it left is no value of its type
 //!   20 end rest                     how it ended
 //! ```
 //!
@@ -27,6 +28,10 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 const FIRST_LINE: &str = "quaject recording 1";
+
+// What an extern function may do in place of returning values. No value begins with a `!`.
+const UNRESOLVED: &str = "!unresolved";
+const MALFORMED: &str = "!malformed";
 
 /// The run a recording was made of.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -194,8 +199,8 @@ impl<W: World> World for Recorder<'_, W> {
         let reply = self.world.call(function, arguments);
         let name = &self.program.externs[function.0 as usize].name;
         match &reply {
-            Reply::Unresolved => self.event(&format!("call {name} unresolved")),
-            Reply::Malformed => self.event(&format!("call {name} malformed")),
+            Reply::Unresolved => self.event(&format!("call {name} {UNRESOLVED}")),
+            Reply::Malformed => self.event(&format!("call {name} {MALFORMED}")),
             Reply::Returned(result) => {
                 let mut values: Vec<Datum> = result.iter().cloned().collect();
                 let extern_ = &self.program.externs[function.0 as usize];
@@ -487,8 +492,8 @@ impl World for Replayer<'_> {
         };
         let Some((_, reply)) = self.about(&event, &["call"], &extern_.name) else { return Reply::Unresolved };
         match reply {
-            "unresolved" => return Reply::Unresolved,
-            "malformed" => return Reply::Malformed,
+            UNRESOLVED => return Reply::Unresolved,
+            MALFORMED => return Reply::Malformed,
             _ => {}
         }
         let values = match datum::parse_message(program, &reply_types(program, function), reply) {

@@ -4,7 +4,7 @@ use crate::c::Ran;
 use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::{Shown, interpret};
 use crate::world::ScriptedWorld;
-use quaject_esp_ir::ir::{ChannelId, Fault, MemoryMode, Program};
+use quaject_esp_ir::ir::{Fault, MemoryMode, Program};
 use quaject_esp_ir::replay::{ReplayError, replay};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Checks;
@@ -112,13 +112,9 @@ pub fn compare_runs(sample: &Sample, program: &Program, ran: &Ran) -> Result<(Li
         Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
     };
     if sample.outcome == Visible::Determined && !faulted(&shown.outcome) && !faulted(&replayed.outcome) {
-        for channel in (0..program.channels.len() as u32).map(ChannelId) {
-            let on = |shown: &Shown| -> Vec<_> {
-                shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
-            };
-            if on(&shown) != on(&replayed) {
-                return Err(format!("C sent {:?}, the interpreter {:?}", replayed.messages, shown.messages));
-            }
+        let channels = program.channels.len();
+        if shown.by_channel(channels) != replayed.by_channel(channels) {
+            return Err(format!("C sent {:?}, the interpreter {:?}", replayed.messages, shown.messages));
         }
         if shown.outcome != replayed.outcome {
             return Err(format!("C ended `{}`, the interpreter: {:?}", ran.end, shown.outcome));

@@ -56,6 +56,17 @@ pub struct Shown {
     pub outcome: Outcome,
 }
 
+impl Shown {
+    /// What was sent on each of so many channels, by itself: how messages of different ones mix is the schedule's.
+    pub fn by_channel(&self, channels: usize) -> Vec<Vec<&[Datum]>> {
+        let mut by_channel = vec![Vec::new(); channels];
+        for (channel, message) in &self.messages {
+            by_channel[channel.0 as usize].push(message.as_slice());
+        }
+        by_channel
+    }
+}
+
 /// Runs under the reference schedule to the end.
 pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;

@@ -5,9 +5,9 @@ use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::Shown;
 use crate::world::ScriptedWorld;
 use fastrand::Rng;
-use quaject_esp_ir::ir::{ChannelId, Fault, Location, Program, SiteId};
+use quaject_esp_ir::ir::{Fault, Location, Program, SiteId};
 use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Effect, Machine, State, Step};
+use quaject_esp_ir::step::{Checks, Effect, Machine, State};
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_opt::fuse::Limits;
@@ -43,9 +43,9 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         }
         Mode::FastPath => {
             let mut rng = Rng::with_seed(seed);
-            let specifications = specifications(&mut rng, program);
+            let Some(specification) = specification(&mut rng, program) else { return Ok(None) };
             let cuts = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
-            let (made, extractions) = extract(program, &specifications, Options { checked: false, limits, cuts });
+            let (made, extractions) = extract(program, &[specification], Options { checked: false, limits, cuts });
             extractions.iter().any(|extraction| extraction.result.is_ok()).then_some(made)
         }
     };
@@ -57,13 +57,8 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
     }
 }
 
-/// Random specifications, most of them of instances that talk to each other.
-fn specifications(rng: &mut Rng, program: &Program) -> Vec<Specification> {
-    let count = 1;
-    (0..count).filter_map(|number| specification(rng, program, number)).collect()
-}
-
-fn specification(rng: &mut Rng, program: &Program, number: usize) -> Option<Specification> {
+/// A random specification, mostly of instances that talk to each other.
+fn specification(rng: &mut Rng, program: &Program) -> Option<Specification> {
     let sites = |instance: u32| {
         let (process, _) = program.process_of(instance).expect("only instances that there are");
         &program.processes[process.0 as usize].sites
@@ -85,7 +80,7 @@ fn specification(rng: &mut Rng, program: &Program, number: usize) -> Option<Spec
     let parts: Vec<Part> =
         members.iter().map(|instance| part(rng, *instance, sites(*instance).len(), members.len())).collect();
     Some(Specification {
-        name: format!("path{number}").into(),
+        name: "path".into(),
         bound: [1, 2, 3, 1024][rng.usize(0..4)],
         decline: [1, 2, 64][rng.usize(0..3)],
         settle: [0, 1, 8][rng.usize(0..3)],
@@ -189,12 +184,8 @@ fn schedule_decides(a: Fault, b: Fault) -> bool {
 }
 
 fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
-    (0..program.channels.len() as u32).map(ChannelId).all(|channel| {
-        let on = |shown: &Shown| -> Vec<_> {
-            shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
-        };
-        on(a) == on(b)
-    })
+    let channels = program.channels.len();
+    a.by_channel(channels) == b.by_channel(channels)
 }
 
 fn is_deadlock(outcome: &Outcome) -> bool {
@@ -203,12 +194,8 @@ fn is_deadlock(outcome: &Outcome) -> bool {
 
 /// Whether a run shows on each channel what another one does, and perhaps more.
 fn shows_all_of(program: &Program, least: &Shown, most: &Shown) -> bool {
-    (0..program.channels.len() as u32).map(ChannelId).all(|channel| {
-        let on = |shown: &Shown| -> Vec<_> {
-            shown.messages.iter().filter(|(other, _)| *other == channel).cloned().collect()
-        };
-        on(most).starts_with(&on(least))
-    })
+    let channels = program.channels.len();
+    most.by_channel(channels).iter().zip(least.by_channel(channels)).all(|(most, least)| most.starts_with(&least))
 }
 
 /// A place of the search.
@@ -260,7 +247,7 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         for step in steps.into_iter().rev() {
             let mut next = place.clone();
             let mut fuel = 1_000_000;
-            let outcome = match take(&mut machine, step, &mut next, &mut fuel) {
+            let outcome = match machine.step(step, &mut next.state, &mut next.world, &mut fuel) {
                 Effect::Done => {
                     work.push(next);
                     continue;
@@ -275,8 +262,4 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         }
     }
     Some(false)
-}
-
-fn take(machine: &mut Machine<'_>, step: Step, place: &mut Place<'_>, fuel: &mut u64) -> Effect {
-    machine.step(step, &mut place.state, &mut place.world, fuel)
 }
