@@ -5,9 +5,11 @@ use quaject_esp_gen::c::{Options, Output, generate};
 use quaject_esp_ir::lower::lower;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
-use quaject_test_support::tool;
+use quaject_test_support::{Effort, tool};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 struct NoImports;
 
@@ -47,17 +49,21 @@ pub(crate) fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// Whether a compiler links programs with sanitizers.
-fn has_sanitizers(compiler: &str, folder: &Path) -> bool {
-    let probe = folder.join("probe.c");
-    std::fs::write(&probe, "int main(void) { return 0; }\n").expect("the folder is ours");
-    let built = Command::new(compiler).args(SANITIZERS).arg("-o").arg(folder.join("probe")).arg(&probe).output();
-    built.is_ok_and(|built| built.status.success())
+/// Whether a compiler links programs with sanitizers. Each is asked once.
+fn has_sanitizers(compiler: &'static str, folder: &Path) -> bool {
+    static ANSWERS: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    *answers.entry(compiler).or_insert_with(|| {
+        let probe = folder.join("probe.c");
+        std::fs::write(&probe, "int main(void) { return 0; }\n").expect("the folder is ours");
+        let built = Command::new(compiler).args(SANITIZERS).arg("-o").arg(folder.join("probe")).arg(&probe).output();
+        built.is_ok_and(|built| built.status.success())
+    })
 }
 
 /// Compiles a program with its `main` and compares what that prints.
 pub(crate) fn check(source: &str, options: &Options, main: &str, expected: &str) {
-    for candidate in ["clang", "gcc"] {
+    for candidate in Effort::wanted().pick(&["gcc"][..], &["clang", "gcc"], &["clang", "gcc"]) {
         let Some(compiler) = tool(&[candidate]) else { continue };
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         write(folder.path(), "program.esp", source, options);

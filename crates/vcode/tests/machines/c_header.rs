@@ -73,8 +73,12 @@ where
     let mut calls = String::new();
     let (ints, floats) = (M::INT.temp, M::FLOAT.temp);
     let mut turn = 0;
-    for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate() {
-        // Compilers take long over the corpus: a quick run has each instruction once.
+    let all = INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate();
+    // Compilers take long over the corpus: a quick run has each instruction once, and a third of them on foreign
+    // machines, which their names choose: together these have all.
+    let thirds = if is_quick() && tools.qemu.is_some() { 3 } else { 1 };
+    let third = M::NAME.bytes().map(usize::from).sum::<usize>() % thirds;
+    for (index, instruction) in all.filter(|(index, _)| index % thirds == third) {
         for _ in 0..if is_quick() { 1 } else { 4 } {
             turn += 1;
             let int = |which: usize| M::Reg::from_number(ints[(turn * 7 + which) % ints.len()]);

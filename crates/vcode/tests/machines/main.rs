@@ -98,14 +98,14 @@ where
     let mut batch = Batch::new::<M>(tools);
     batch.add_instructions::<M>(rounds(), features::<M>(tools));
     assert!(batch.len() > 1000, "the list of instructions is generated, and long");
-    let examples = functions::examples(if is_quick() { 30 } else { 150 });
-    let against = against_gcc::functions(if is_quick() { 20 } else { 120 }, &examples, M::LONG_BITS);
+    let examples = functions::examples(if is_quick() { 12 } else { 150 });
+    let against = against_gcc::functions(if is_quick() { 8 } else { 120 }, &examples, M::LONG_BITS);
     batch.compile(&(functions::c_side(&examples) + &against_gcc::c_side(&against, &examples)));
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
     against_gcc::add::<M>(&mut batch, &against, |name| symbols[name]);
     layers::add_patches::<M>(&mut batch);
-    layers::add_virtual::<M>(&mut batch, if is_quick() { 50 } else { 400 }, &examples, |name| symbols[name]);
+    layers::add_virtual::<M>(&mut batch, if is_quick() { 20 } else { 400 }, &examples, |name| symbols[name]);
     layers::add_scheduled::<M>(&mut batch);
     layers::add_strength::<M>(&mut batch, if is_quick() { 20 } else { 500 });
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
