@@ -659,6 +659,7 @@ pub(crate) enum StoreChoice {
     qj filter -f rules.txt -r day.pcapng --split by-rule/\n  \
     qj filter -f rules.txt --explain              groups, tables and the generated code\n  \
     qj filter -f rules.txt -r day.pcap --check    compare with bpf_filter, packet by packet\n  \
+    qj filter -f rules.txt -i eth0 --count        until Ctrl-C\n  \
     qj filter fuzz --seconds 60                   random filters and packets, every engine"
 )]
 pub(crate) struct Filter {
@@ -668,22 +669,28 @@ pub(crate) struct Filter {
     #[arg(short = 'f', long, value_name = "RULES", value_hint = ValueHint::FilePath, required = true)]
     pub(crate) rules: Option<PathBuf>,
     /// The packets; `-` is standard input
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, group = "source", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) read: Option<PathBuf>,
+    /// In place of a file: what passes this interface, until SIGINT or SIGTERM; `any` is all of them
+    #[arg(short, long, group = "source", value_name = "IFACE")]
+    pub(crate) interface: Option<String>,
+    /// End after so many packets of the interface
+    #[arg(long, value_name = "N", requires = "interface")]
+    pub(crate) packets: Option<u64>,
     /// Print for each filter how many packets it matches
-    #[arg(long, group = "work", requires = "read")]
+    #[arg(long, group = "work", requires = "source")]
     pub(crate) count: bool,
     /// Write each packet to DIR/NAME.pcap of the first filter that matches it
-    #[arg(long, value_name = "DIR", group = "work", requires = "read", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", group = "work", requires = "source", value_hint = ValueHint::DirPath)]
     pub(crate) split: Option<PathBuf>,
     /// Print what the filters become: tests, groups, tables, machine code
     #[arg(long, group = "work")]
     pub(crate) explain: bool,
     /// Compare generated code, interpreter and bpf_filter on every packet
-    #[arg(long, group = "work", requires = "read")]
+    #[arg(long, group = "work", requires = "source")]
     pub(crate) check: bool,
     /// Measure how long a packet takes, beside bpf_filter
-    #[arg(long, group = "work", requires = "read")]
+    #[arg(long, group = "work", requires = "source")]
     pub(crate) bench: bool,
     /// The link type that --explain takes filters to be for, when there is no capture to tell: 1 is Ethernet
     #[arg(long, value_name = "N", default_value = "1")]

@@ -240,3 +240,60 @@ fn what_is_asked_must_fit() {
     folder.qj("filter -f rules.txt -r a.pcap --count --check").assert().code(2);
     folder.qj("filter -f rules.txt -r a.pcap").assert().code(2);
 }
+
+/// What `qj filter RULES -i lo ARGUMENTS` prints, with its status, while `meanwhile` is done in a network of its own.
+fn beside(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
+    for needed in ["ip", "ping"] {
+        quaject_test_support::tool(&[needed])?;
+    }
+    let script = format!(
+        "ip link set lo up; ip tuntap add gone mode tap && ip link set gone up || exit 1\n\
+         $QJ filter -f rules.txt -i {interface} {arguments} 2> said & listener=$!\n\
+         for i in $(seq 600); do grep -q listening said && break; sleep 0.05; done\n\
+         {meanwhile}\n\
+         wait $listener; echo status $?"
+    );
+    let output = std::process::Command::new("unshare")
+        .args(["--net", "bash", "-c", &script])
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .current_dir(folder.path(""))
+        .output()
+        .expect("every Linux has `unshare`");
+    let said = std::fs::read_to_string(folder.path("said")).expect("the script makes it");
+    Some((String::from_utf8_lossy(&output.stdout).into_owned(), said))
+}
+
+const PING: &str = "ping -q -c 2 -i 0.1 127.0.0.1 | grep -o '2 received'";
+
+#[test]
+fn an_interface_is_listened_to() {
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("rules.txt"), "ask: icmp[0] == 8\nanswer: icmp[0] == 0\nall: ip\nport 9\n")
+        .expect("a file can be written");
+    let Some((printed, said)) = beside(&folder, "lo", "--count --packets 4", PING) else { return };
+    assert_eq!(printed, "2 received\n2  ask\n2  answer\n4  all\n0  line-4\nstatus 0\n", "{said}");
+    assert_eq!(said, "listening to lo\n4 packets, 0 that no filter matches\n");
+    // Ctrl-C is not the end of what was found.
+    let stopped = format!("{PING}; sleep 0.5; kill -INT $listener");
+    let Some((printed, said)) = beside(&folder, "lo", "--split by-rule", &stopped) else { return };
+    assert_eq!(printed, "2 received\n2  ask.pcap\n2  answer.pcap\nstatus 0\n", "{said}");
+    let again = folder.qj("filter -f rules.txt -r by-rule/ask.pcap --count");
+    again.assert().success().stdout_eq("2  ask\n0  answer\n2  all\n0  line-4\n");
+    let Some((printed, said)) = beside(&folder, "lo", "--check --packets 4", PING) else { return };
+    assert_eq!(printed, "2 received\n4 packets, 16 evaluations, 8 matches, 0 differences\nstatus 0\n", "{said}");
+}
+
+#[test]
+fn interfaces_that_are_not_there_or_vanish_are_told() {
+    let Some(folder) = folder() else { return };
+    let vanishes = "ip link del gone";
+    let Some((printed, said)) = beside(&folder, "gone", "--count", vanishes) else { return };
+    assert!(printed.ends_with("status 1\n"), "{printed}{said}");
+    assert!(said.contains("error: `gone` after packet "), "{said}");
+    let absent = folder.qj("filter -f rules.txt -i nosuch0 --count");
+    absent.assert().code(1).stderr_eq(str![[r#"
+error: cannot listen to `nosuch0`: [..]
+help: `ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap_net_raw+ep`, to listen to them
+
+"#]]);
+}

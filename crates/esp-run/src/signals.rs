@@ -9,14 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The signals that have arrived.
-pub(crate) struct Signals {
+pub struct Signals {
     received: Arc<AtomicUsize>,
     bell: UnixStream,
 }
 
 impl Signals {
     /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
-    pub(crate) fn listen() -> Result<Signals, Trouble> {
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn listen() -> Result<Signals, Trouble> {
         Signals::register()
             .map_err(|error| Trouble::new(format!("cannot listen to signals: {}", crate::trouble::reason(&error))))
     }
@@ -36,7 +39,7 @@ impl Signals {
     }
 
     /// The signal that has arrived, if one has.
-    pub(crate) fn pending(&self) -> Option<i32> {
+    pub fn pending(&self) -> Option<i32> {
         // Relaxed: the handler runs on this thread or the bell's descriptor orders it before us; no data is handed over.
         match self.received.load(Ordering::Relaxed) {
             0 => None,
@@ -45,7 +48,7 @@ impl Signals {
     }
 
     /// Becomes readable when a signal arrives.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }

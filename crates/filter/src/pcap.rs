@@ -1,5 +1,11 @@
 //! Filters in the syntax of tcpdump, through the system's libpcap: loaded when it is asked for, so that everything else
-//! works without. Also its `bpf_filter`, which says what programs mean.
+//! works without. Also its `bpf_filter`, which says what programs mean, and the packets of interfaces.
+
+#[cfg(unix)]
+mod live;
+
+#[cfg(unix)]
+pub use live::{Arrived, Live};
 
 use crate::bpf::{Instruction, Program};
 use crate::error::Error;
@@ -43,7 +49,7 @@ pub struct Pcap {
     version: Version,
     /// Old versions compile with global state.
     one_at_a_time: Mutex<()>,
-    _library: Library,
+    library: Library,
 }
 
 impl fmt::Debug for Pcap {
@@ -120,7 +126,7 @@ impl Pcap {
                 validate: *library.get(b"bpf_validate\0")?,
                 version: *library.get(b"pcap_lib_version\0")?,
                 one_at_a_time: Mutex::new(()),
-                _library: library,
+                library,
             })
         }
     }

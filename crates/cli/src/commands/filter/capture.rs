@@ -164,6 +164,15 @@ pub(crate) fn data_link(link_type: i32) -> i32 {
     }
 }
 
+/// The number of the link type in captures of what libpcap knows by this number.
+pub(crate) fn link_type(data_link: i32) -> i32 {
+    match data_link {
+        11 => 100,
+        12 => 101,
+        other => other,
+    }
+}
+
 /// A pcap file that is being written, with times in nanoseconds.
 pub(crate) struct Writer {
     file: NewFile,

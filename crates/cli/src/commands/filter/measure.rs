@@ -1,13 +1,12 @@
 //! `qj filter --bench`: how long a packet of a capture takes, beside `bpf_filter` one filter after the other.
 
-use super::Wanted;
 use super::capture::Recorded;
+use super::{Source, Wanted};
 use crate::terminal::{Status, Stop, print};
 use quaject_esp_run::Trouble;
 use quaject_filter::{Match, Packet};
 use std::fmt::Write as _;
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 
 /// Passes over the packets; the median of them counts.
@@ -17,17 +16,17 @@ const MOST_PACKETS: usize = 1 << 20;
 /// The least verdicts in a pass.
 const LEAST: usize = 1 << 16;
 
-pub(super) fn measure(wanted: &mut Wanted<'_>, capture: &Path) -> Result<Status, Stop> {
+pub(super) fn measure(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
     let mut kept: Vec<(Vec<u8>, u32)> = Vec::new();
     let mut link_type = None;
-    wanted.packets(capture, |_, packet: &Recorded<'_>| {
+    wanted.packets(source, |_, packet: &Recorded<'_>| {
         if *link_type.get_or_insert(packet.link_type) == packet.link_type && kept.len() < MOST_PACKETS {
             kept.push((packet.data.to_vec(), packet.wire_length));
         }
         Ok(())
     })?;
     let Some(link_type) = link_type else {
-        return Err(Stop::at(Trouble::new("the capture has no packet")));
+        return Err(Stop::at(Trouble::new("there is no packet")));
     };
     let packets: Vec<Packet<'_>> = kept.iter().map(|(data, wire)| Packet::captured(data, *wire)).collect();
     let pcap = wanted.pcap;

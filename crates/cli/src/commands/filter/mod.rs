@@ -2,6 +2,7 @@
 
 mod capture;
 mod corpus;
+mod live;
 mod measure;
 mod words;
 
@@ -32,12 +33,21 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
     let (rules, mistakes) = read(&text);
     let mut wanted = Wanted { terminal, file, text: &text, pcap: &pcap, rules: &rules, sets: BTreeMap::new() };
     wanted.say(&mistakes)?;
-    let capture = arguments.read.as_deref();
-    match (&arguments, capture) {
-        (Arguments { count: true, .. }, Some(capture)) => count(&mut wanted, capture),
-        (Arguments { split: Some(folder), .. }, Some(capture)) => split(&mut wanted, capture, folder),
-        (Arguments { check: true, .. }, Some(capture)) => check(&mut wanted, capture),
-        (Arguments { bench: true, .. }, Some(capture)) => measure::measure(&mut wanted, capture),
+    let packets = match (&arguments.read, &arguments.interface) {
+        (Some(capture), _) => Some(Source::Capture(capture)),
+        (None, Some(name)) => {
+            let interface = live::Source::open(&pcap, name, arguments.packets).map_err(Stop::at)?;
+            // Wrong rules are told at once, not with the first packet.
+            wanted.set(interface.link_type())?;
+            Some(Source::Interface(Box::new(interface)))
+        }
+        (None, None) => None,
+    };
+    match (&arguments, packets) {
+        (Arguments { count: true, .. }, Some(packets)) => count(&mut wanted, packets),
+        (Arguments { split: Some(folder), .. }, Some(packets)) => split(&mut wanted, packets, folder),
+        (Arguments { check: true, .. }, Some(packets)) => check(&mut wanted, packets),
+        (Arguments { bench: true, .. }, Some(packets)) => measure::measure(&mut wanted, packets),
         (Arguments { explain: true, .. }, _) => explain(&mut wanted, arguments.link_type),
         // Nothing more than to find mistakes.
         (_, None) => {
@@ -49,6 +59,12 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
                 .help("add --count, --split DIR, --check or --bench"),
         )),
     }
+}
+
+/// Where packets come from.
+enum Source<'s> {
+    Capture(&'s Path),
+    Interface(Box<live::Source<'s>>),
 }
 
 /// The rules compiled for one link type.
@@ -116,11 +132,11 @@ impl Wanted<'_> {
     /// Gives every packet, with the rules for it, to `take`.
     fn packets(
         &mut self,
-        capture: &Path,
+        source: Source<'_>,
         mut take: impl FnMut(&Set, &Recorded<'_>) -> Result<(), Trouble>,
     ) -> Result<(), Stop> {
         let mut stop = None;
-        let outcome = each(capture, |packet| {
+        let take = |packet: Recorded<'_>| {
             match self.set(packet.link_type) {
                 Ok(set) => take(set, &packet),
                 Err(other) => {
@@ -129,7 +145,15 @@ impl Wanted<'_> {
                     Err(Trouble::new("the rules are wrong"))
                 }
             }
-        });
+        };
+        let outcome = match source {
+            Source::Capture(capture) => each(capture, take),
+            Source::Interface(mut interface) => interface.each(take).map(|lost| {
+                if lost > 0 {
+                    say(&format!("warning: {lost} packets came too fast, and were not looked at\n"));
+                }
+            }),
+        };
         match (stop, outcome) {
             (Some(stop), _) => Err(stop),
             (None, outcome) => outcome.map_err(Stop::at),
@@ -143,12 +167,12 @@ fn insert(classifier: &Classifier, compiled: &[Compiled]) -> Result<Vec<Id>, Sto
     classifier.insert_all(filters).map_err(|error| Stop::at(Trouble::new(error.to_string()).help(error.help())))
 }
 
-fn count(wanted: &mut Wanted<'_>, capture: &Path) -> Result<Status, Stop> {
+fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
     let mut counts = vec![0_u64; wanted.rules.len()];
     let mut packets = 0_u64;
     let mut none = 0_u64;
     let mut found = Vec::new();
-    let outcome = wanted.packets(capture, |set, packet| {
+    let outcome = wanted.packets(source, |set, packet| {
         packets += 1;
         let mut reader = set.classifier.reader();
         reader.pin().matches(Packet::captured(packet.data, packet.wire_length), &mut found);
@@ -173,12 +197,14 @@ fn count(wanted: &mut Wanted<'_>, capture: &Path) -> Result<Status, Stop> {
     outcome.map(|()| Status::Done)
 }
 
-fn split(wanted: &mut Wanted<'_>, capture: &Path, folder: &Path) -> Result<Status, Stop> {
+fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, Stop> {
     let trouble = |error: &std::io::Error| Trouble::file("make", folder.display(), error);
     std::fs::create_dir_all(folder).map_err(|error| Stop::at(trouble(&error)))?;
     let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
     let mut files: BTreeMap<usize, Writer> = BTreeMap::new();
-    wanted.packets(capture, |set, packet| {
+    // What has passed an interface cannot be read again: it is kept when the interface goes away.
+    let is_live = matches!(source, Source::Interface(_));
+    let outcome = wanted.packets(source, |set, packet| {
         let mut reader = set.classifier.reader();
         let found = reader.classify(Packet::captured(packet.data, packet.wire_length));
         let Some(rule) = found.id().and_then(|id| set.rule(id)) else { return Ok(()) };
@@ -196,7 +222,11 @@ fn split(wanted: &mut Wanted<'_>, capture: &Path, folder: &Path) -> Result<Statu
             .help("pcap files have one link type; split the capture by interface first"));
         }
         file.write(packet)
-    })?;
+    });
+    let outcome = match outcome {
+        Err(stop) if !is_live => return Err(stop),
+        outcome => outcome,
+    };
     // Nothing has its name before everything was read.
     let mut text = String::new();
     for (rule, file) in files {
@@ -204,7 +234,7 @@ fn split(wanted: &mut Wanted<'_>, capture: &Path, folder: &Path) -> Result<Statu
         file.finish().map_err(Stop::at)?;
     }
     print(text.as_bytes())?;
-    Ok(Status::Done)
+    outcome.map(|()| Status::Done)
 }
 
 fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
@@ -227,13 +257,13 @@ fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
     Ok(Status::Done)
 }
 
-fn check(wanted: &mut Wanted<'_>, capture: &Path) -> Result<Status, Stop> {
+fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
     let pcap = wanted.pcap;
     let terminal = wanted.terminal;
     let (mut packets, mut evaluations, mut matches, mut differences) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut interpreters: BTreeMap<i32, Classifier> = BTreeMap::new();
     let mut oracles: BTreeMap<i32, Vec<Option<Prepared<'_>>>> = BTreeMap::new();
-    let outcome = wanted.packets(capture, |set, recorded| {
+    let outcome = wanted.packets(source, |set, recorded| {
         packets += 1;
         let packet = Packet::captured(recorded.data, recorded.wire_length);
         let link_type = recorded.link_type;
