@@ -73,6 +73,13 @@ pub fn structure(members: &[Extent]) -> (Extent, Vec<u64>) {
     (Extent { size, align }, offsets)
 }
 
+/// Extent of a C union with these members.
+pub fn union(members: &[Extent]) -> Extent {
+    let align = members.iter().map(|member| member.align).max().unwrap_or(1);
+    let size = members.iter().map(|member| member.size).max().unwrap_or(0);
+    Extent { size: round_up(size, align), align }
+}
+
 fn scalar(bytes: u64) -> Extent {
     Extent { size: bytes, align: bytes }
 }
@@ -230,9 +237,8 @@ fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Exten
 fn union_members(parts: &[(SmolStr, Option<TypeId>)], of: &dyn Fn(TypeId) -> Extent) -> Vec<Extent> {
     let mut members = vec![scalar(tag_bytes(parts.len()))];
     let payloads: Vec<Extent> = parts.iter().filter_map(|(_, part)| part.map(of)).collect();
-    if let Some(align) = payloads.iter().map(|payload| payload.align).max() {
-        let size = payloads.iter().map(|payload| payload.size).max().unwrap_or(0);
-        members.push(Extent { size: round_up(size, align), align });
+    if !payloads.is_empty() {
+        members.push(union(&payloads));
     }
     members
 }

@@ -1,11 +1,16 @@
 //! Decides where each value and slot of a process lives: in a local of the generated function, or, if it must
 //! survive a wait, in the instance's frame. Versions of one variable share a home when they are never alive at once,
-//! so that a loop does not copy. Knows the flow IR; knows no C.
+//! so that a loop does not copy; slots of a frame share memory when nothing in them is needed at once. Knows the flow IR;
+//! knows no C.
 
+mod access;
 mod coalesce;
+mod overlay;
 
 use crate::layout::{Layouts, View};
+pub(crate) use access::{Access, bound_slots, touched};
 use coalesce::coalesce;
+pub(crate) use overlay::Overlay;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::regions;
 use std::collections::BTreeSet;
@@ -32,6 +37,8 @@ pub(crate) enum SlotHome {
     Frame,
     /// In another instance's frame: a fast path uses it.
     Lent,
+    /// Nowhere: nothing uses it.
+    Unused,
 }
 
 /// What fast paths ask of a body.
@@ -56,6 +63,8 @@ pub(crate) struct Homes {
     pub(crate) values: Vec<Home>,
     /// By slot.
     pub(crate) slots: Vec<SlotHome>,
+    /// How those in the frame share memory.
+    pub(crate) overlay: Overlay,
     /// Blocks reached from the entry without entering a region, in ascending order.
     pub(crate) main: Vec<BlockId>,
 }
@@ -126,209 +135,6 @@ pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
         | Terminator::End
         | Terminator::Fault(_)
         | Terminator::Leave(_) => Vec::new(),
-    }
-}
-
-/// The values and slots a block's instructions and terminator touch, read or written.
-pub(crate) fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
-    let block = &body.blocks[block.0 as usize];
-    for instruction in &block.instructions {
-        let mut access = Access::default();
-        access.op(&instruction.op);
-        access.touched(values, slots);
-    }
-    let mut access = Access::default();
-    access.terminator(&block.terminator);
-    access.touched(values, slots);
-}
-
-/// What an instruction reads and writes.
-#[derive(Default)]
-pub(crate) struct Access<'a> {
-    pub(crate) values: Vec<Value>,
-    pub(crate) reads: Vec<&'a Place>,
-    pub(crate) writes: Vec<&'a Place>,
-}
-
-impl<'a> Access<'a> {
-    fn touched(&self, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
-        values.extend(&self.values);
-        for place in self.reads.iter().chain(&self.writes) {
-            match place.base {
-                Base::Slot(slot) => {
-                    slots.insert(slot);
-                }
-                Base::Object(value) => {
-                    values.insert(value);
-                }
-            }
-        }
-    }
-
-    fn path(&mut self, place: &'a Place) {
-        if let Base::Object(value) = place.base {
-            self.values.push(value);
-        }
-        for step in &place.path {
-            match step {
-                Step::Element(value) => self.values.push(*value),
-                Step::Field(_) | Step::Payload(_) => {}
-            }
-        }
-    }
-
-    fn read(&mut self, place: &'a Place) {
-        self.path(place);
-        self.reads.push(place);
-    }
-
-    fn write(&mut self, place: &'a Place) {
-        self.path(place);
-        // An element of `bytes` is checked against their present length, which is thereby read.
-        if place.path.iter().any(|step| matches!(step, Step::Element(_))) {
-            self.reads.push(place);
-        }
-        self.writes.push(place);
-    }
-
-    fn operand(&mut self, operand: &'a Operand) {
-        match operand {
-            Operand::Value(value) => self.values.push(*value),
-            Operand::Place(place) => self.read(place),
-        }
-    }
-
-    pub(crate) fn op(&mut self, op: &'a Op) {
-        match op {
-            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
-            Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
-                self.values.push(*a);
-            }
-            Op::Binary(_, a, b) => self.values.extend([*a, *b]),
-            Op::Load(place) | Op::Tag(place) | Op::Length(place) => self.read(place),
-            Op::Store(place, value) => {
-                self.values.push(*value);
-                self.write(place);
-            }
-            Op::Copy { to, from } => {
-                self.read(from);
-                self.write(to);
-            }
-            Op::SetBytes(place, _) | Op::SetTag(place, _) => self.write(place),
-            Op::Fill(place, operand) => {
-                self.operand(operand);
-                self.write(place);
-            }
-            Op::SetLength(place, value) => {
-                self.values.push(*value);
-                self.read(place);
-                self.write(place);
-            }
-            Op::CopySlice { to, from, start, end } => {
-                self.values.extend(start.iter().chain(end));
-                self.read(from);
-                self.write(to);
-            }
-            Op::StoreSlice { to, start, end, from } => {
-                self.values.extend(start.iter().chain(end));
-                self.read(from);
-                self.read(to);
-                self.write(to);
-            }
-            Op::Append { to, from } => {
-                self.read(from);
-                self.read(to);
-                self.write(to);
-            }
-            Op::LoadNumber { from, offset, .. } | Op::LoadBits { from, offset, .. } => {
-                self.values.push(*offset);
-                self.read(from);
-            }
-            Op::StoreNumber { to, offset, value, .. } | Op::StoreBits { to, offset, value, .. } => {
-                self.values.extend([*offset, *value]);
-                self.read(to);
-                self.write(to);
-            }
-            Op::Equal(a, b) => {
-                self.operand(a);
-                self.operand(b);
-            }
-            Op::CallFunction { arguments, to, .. } => {
-                arguments.iter().for_each(|argument| self.operand(argument));
-                to.iter().for_each(|place| self.write(place));
-            }
-            Op::CallExtern { arguments, to, .. } => {
-                // A mutable argument may be written in part, so that it is read, too, as far as liveness goes.
-                arguments.iter().for_each(|argument| self.operand(argument));
-                to.iter().for_each(|place| self.write(place));
-            }
-            Op::Retain(operand) | Op::Release(operand) => self.operand(operand),
-        }
-    }
-
-    fn pattern(&mut self, pattern: &'a Pattern) {
-        match pattern {
-            Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
-            Pattern::Equal(operand) => self.operand(operand),
-            Pattern::Tag(_, inner) => inner.iter().for_each(|inner| self.pattern(inner)),
-            Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| self.pattern(part)),
-        }
-    }
-
-    pub(crate) fn terminator(&mut self, terminator: &'a Terminator) {
-        match terminator {
-            Terminator::Jump(edge) | Terminator::Yield(edge) => self.values.extend(&edge.arguments),
-            Terminator::Branch { condition, then, otherwise } => {
-                self.values.push(*condition);
-                self.values.extend(then.arguments.iter().chain(&otherwise.arguments));
-            }
-            Terminator::Switch { value, cases, default } => {
-                self.values.push(*value);
-                cases.iter().for_each(|(_, edge)| self.values.extend(&edge.arguments));
-                self.values.extend(&default.arguments);
-            }
-            Terminator::Wait(wait) => {
-                for branch in &wait.branches {
-                    if let Guard::Value(value) = branch.guard {
-                        self.values.push(value);
-                    }
-                    match &branch.operation {
-                        Operation::In { patterns, .. } => patterns.iter().for_each(|pattern| self.pattern(pattern)),
-                        Operation::Out { payload: Payload::Ready(parts), .. } => {
-                            parts.iter().for_each(|part| self.operand(&part.operand));
-                        }
-                        Operation::Out { payload: Payload::Region(_), .. } => {}
-                        Operation::After { amount, .. } => self.values.push(*amount),
-                    }
-                }
-            }
-            Terminator::Return(operand) => self.operand(operand),
-            Terminator::Result(parts) => parts.iter().for_each(|part| self.operand(&part.operand)),
-            Terminator::Exit(value) => self.values.push(*value),
-            Terminator::Enter(enter) => {
-                self.values.extend(enter.later.arguments.iter().chain(&enter.otherwise.arguments));
-            }
-            Terminator::Leave(leave) => {
-                let members = leave.members.iter().map(|(_, resume)| resume);
-                let resumed = std::iter::once(&leave.trigger).chain(members);
-                self.values.extend(resumed.flat_map(|resume| &resume.values).map(|(_, becomes)| *becomes));
-            }
-            Terminator::End | Terminator::Fault(_) => {}
-        }
-    }
-}
-
-pub(crate) fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
-    match pattern {
-        Pattern::Bind(Bind::Slot(slot)) => slots.push(*slot),
-        Pattern::Bind(Bind::Parameter(_))
-        | Pattern::Any
-        | Pattern::Constant(_)
-        | Pattern::Bytes(_)
-        | Pattern::OwnId
-        | Pattern::Equal(_) => {}
-        Pattern::Tag(_, inner) => inner.iter().for_each(|inner| bound_slots(inner, slots)),
-        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, slots)),
     }
 }
 
@@ -590,13 +396,16 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
             })
         })
         .collect();
-    let slots = (0..body.slots.len() as u32)
+    let used = used_slots(body, &main);
+    let slots: Vec<SlotHome> = (0..body.slots.len() as u32)
         .map(|index| {
             let kept = framed.iter().any(|unit| matches!(unit, Unit::Slot(slot, _) if slot.0 == index));
             let ty = body.slots[index as usize].ty;
             let bytes = layouts.extent(ty, View::Program).size;
             if pins.lent.contains(&SlotId(index)) {
                 SlotHome::Lent
+            } else if !used.contains(&SlotId(index)) && !pins.slots.contains(&SlotId(index)) {
+                SlotHome::Unused
             } else if kept || pins.slots.contains(&SlotId(index)) || bytes > LARGEST_LOCAL_BYTES {
                 SlotHome::Frame
             } else {
@@ -604,7 +413,30 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
             }
         })
         .collect();
-    Homes { values, slots, main }
+    // Where fast paths of others look for a slot, nothing else is.
+    let may_share = slots.iter().enumerate().map(|(index, home)| match home {
+        SlotHome::Frame => !pins.slots.contains(&SlotId(index as u32)),
+        SlotHome::Local | SlotHome::Lent | SlotHome::Unused => false,
+    });
+    let overlay = overlay::overlay(&analysis, layouts, &main, &may_share.collect::<Vec<bool>>());
+    Homes { values, slots, overlay, main }
+}
+
+/// The slots that some block uses, or a region of its wait.
+fn used_slots(body: &Body, main: &[BlockId]) -> BTreeSet<SlotId> {
+    let (mut values, mut slots) = (BTreeSet::new(), BTreeSet::new());
+    for id in main {
+        touched(body, *id, &mut values, &mut slots);
+        if let Terminator::Wait(wait) = &body.blocks[id.0 as usize].terminator {
+            for branch in &wait.branches {
+                slots.extend(overlay::bound(branch));
+            }
+            for block in regions(wait).into_iter().flat_map(|entry| region_blocks(body, entry)) {
+                touched(body, block, &mut values, &mut slots);
+            }
+        }
+    }
+    slots
 }
 
 /// Homes of a body without waits: everything is local.
@@ -617,5 +449,6 @@ pub(crate) fn local_homes(body: &Body) -> Homes {
             }
         }
     }
-    Homes { values, slots: vec![SlotHome::Local; body.slots.len()], main: reachable(body, BlockId(0)) }
+    let slots = vec![SlotHome::Local; body.slots.len()];
+    Homes { values, slots, overlay: Overlay::default(), main: reachable(body, BlockId(0)) }
 }

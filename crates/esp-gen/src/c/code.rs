@@ -246,8 +246,10 @@ impl<'p, 'a> Code<'p, 'a> {
                 let plan = &self.plan.processes[index];
                 if let Some(lender) = plan.lent.get(&slot) {
                     lender.clone()
+                } else if let Some(place) = plan.homes.overlay.inside.get(&slot) {
+                    self.part(place)
                 } else if is_framed(&plan.homes, slot) {
-                    format!("{}{}", self.plan.frame(index), name)
+                    format!("{}{}", self.plan.frame(index), self.plan.frame_member(index, slot))
                 } else {
                     format!("{}_{}", plan.name, name)
                 }
@@ -261,6 +263,43 @@ impl<'p, 'a> Code<'p, 'a> {
                     .count();
                 if (slot.0 as usize) < aggregates { format!("(*{name})") } else { name }
             }
+        }
+    }
+
+    /// A part of a slot that is found without looking at values.
+    fn part(&self, place: &Place) -> String {
+        let Base::Slot(slot) = place.base else { unreachable!("slots are parts of slots") };
+        let (mut text, mut ty) = (self.slot(slot), self.body().slots[slot.0 as usize].ty);
+        for step in &place.path {
+            (text, ty) = self.step(&text, ty, *step);
+        }
+        text
+    }
+
+    /// A field or payload.
+    fn step(&self, text: &str, ty: TypeId, step: Step) -> (String, TypeId) {
+        match (step, self.types().get(ty)) {
+            (Step::Field(field), Type::Record(id)) => {
+                let (name, part) = &self.types().aggregate(*id).parts[field as usize];
+                (format!("{text}.{}", member(name)), part.expect("fields have types"))
+            }
+            (Step::Payload(tag), Type::Union(id)) => {
+                let (name, part) = &self.types().aggregate(*id).parts[tag as usize];
+                (format!("{text}.as.{}", member(name)), part.expect("a tag whose payload is used has one"))
+            }
+            (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => {
+                unreachable!("the verifier has checked that paths fit their types")
+            }
+        }
+    }
+
+    /// Whether an instruction copies a slot to where it is already.
+    pub(crate) fn stays_in_place(&self, op: &Op) -> bool {
+        match self.scope {
+            Scope::Process(index) | Scope::Region(index) => {
+                self.plan.processes[index].homes.overlay.stays_in_place(self.body(), op)
+            }
+            Scope::Function(index) => self.plan.functions[index].1.overlay.stays_in_place(self.body(), op),
         }
     }
 
@@ -322,14 +361,6 @@ impl<'p, 'a> Code<'p, 'a> {
         };
         for step in &place.path {
             (text, ty) = match (step, self.types().get(ty)) {
-                (Step::Field(field), Type::Record(id)) => {
-                    let (name, part) = &self.types().aggregate(*id).parts[*field as usize];
-                    (format!("{text}.{}", member(name)), part.expect("fields have types"))
-                }
-                (Step::Payload(tag), Type::Union(id)) => {
-                    let (name, part) = &self.types().aggregate(*id).parts[*tag as usize];
-                    (format!("{text}.as.{}", member(name)), part.expect("a tag whose payload is used has one"))
-                }
                 (Step::Element(index), Type::Array { length, element }) => {
                     if !self.is_below(*index, *length) {
                         let bad = format!("{} >= {length}u", self.index(*index));
@@ -342,9 +373,7 @@ impl<'p, 'a> Code<'p, 'a> {
                     self.check(&bad, Fault::Bounds, location);
                     (format!("{text}.data[{}]", self.value(*index)), TypeTable::U8)
                 }
-                (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => {
-                    unreachable!("the verifier has checked that paths fit their types")
-                }
+                (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => self.step(&text, ty, *step),
             };
         }
         Lvalue { text, ty }

@@ -3,10 +3,10 @@
 use super::analysis::Home;
 use super::interface;
 use super::names::member;
-use super::plan::{End, Plan, ProcessPlan, is_framed};
+use super::plan::{End, Plan, ProcessPlan, is_framed, shared_name};
 use super::process::needs_undo;
 use super::{Style, TraceMode, types};
-use crate::layout::{Extent, View, structure};
+use crate::layout::{Extent, View, structure, union};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -70,9 +70,33 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
             members.push(typed(body.values[class.0 as usize].ty, &plan.version(body, *class)));
         }
     }
-    for slot in 0..body.slots.len() as u32 {
-        if is_framed(&process.homes, SlotId(slot)) {
-            members.push(typed(body.slots[slot as usize].ty, &plan.slot_name(body, SlotId(slot))));
+    let overlay = &process.homes.overlay;
+    let typed_slot = |slot: SlotId| {
+        let mut member = typed(body.slots[slot.0 as usize].ty, &plan.slot_name(body, slot));
+        let parts = overlay.inside.iter().filter(|(_, place)| place.base == Base::Slot(slot));
+        let parts: Vec<String> = parts.map(|(part, _)| plan.slot_name(body, *part)).collect();
+        if !parts.is_empty() {
+            write!(member.text, " /* {} in it */", parts.join(", ")).expect("writing to a string does not fail");
+        }
+        member
+    };
+    for slot in (0..body.slots.len() as u32).map(SlotId) {
+        if !is_framed(&process.homes, slot) || overlay.inside.contains_key(&slot) {
+            continue;
+        }
+        let Some(group) = overlay.group(slot) else {
+            members.push(typed_slot(slot));
+            continue;
+        };
+        let shared = &overlay.shared[group];
+        if shared[0] == slot {
+            let shared: Vec<Member> = shared.iter().map(|slot| typed_slot(*slot)).collect();
+            let extents: Vec<Extent> = shared.iter().map(|member| member.extent).collect();
+            let lines: String = shared.iter().map(|member| format!("        {}\n", member.text)).collect();
+            members.push(Member {
+                text: format!("union {{\n{lines}    }} {};", shared_name(group)),
+                extent: union(&extents),
+            });
         }
     }
     let words = |count: usize, name: &str, bytes: u64| Member {
@@ -94,7 +118,7 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
     for wait in process.waits.iter().filter(|wait| wait.rotates) {
         members.push(words(1, &format!("next{}", wait.block.0), 4));
     }
-    let (mut parks, mut largest) = (String::new(), Extent { size: 0, align: 1 });
+    let (mut parks, mut parked) = (String::new(), Vec::new());
     for wait in 0..process.waits.len() {
         for branch in 0..plan.wait(index, wait).branches.len() {
             let end = End { process: index, wait, branch };
@@ -111,13 +135,12 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
             }
             if !text.is_empty() {
                 put!(parks, "        struct {{{text} }} {};", plan.park_name(end));
-                let whole = structure(&extents).0;
-                largest = Extent { size: largest.size.max(whole.size), align: largest.align.max(whole.align) };
+                parked.push(structure(&extents).0);
             }
         }
     }
     if !parks.is_empty() {
-        members.push(Member { text: format!("union {{\n{parks}    }} park;"), extent: largest });
+        members.push(Member { text: format!("union {{\n{parks}    }} park;"), extent: union(&parked) });
     }
     members
 }

@@ -76,6 +76,7 @@ impl Code<'_, '_> {
                 let to = self.place(place, at);
                 line!(self, "{} = {};", to.text, self.value(*value));
             }
+            Op::Copy { .. } if self.stays_in_place(&instruction.op) => {}
             Op::Copy { to, from } => {
                 let from = self.place(from, at);
                 let to = self.place(to, at);

@@ -218,7 +218,7 @@ impl<'a> Plan<'a> {
             for member in &path.members {
                 let (process, frame) = frame_of(self, member.instance);
                 for (own, here) in &member.slots {
-                    let name = self.slot_name(&self.program.processes[process].body, *own);
+                    let name = self.frame_member(process, *own);
                     self.processes[trigger].lent.insert(*here, format!("{frame}{name}"));
                 }
             }
@@ -455,6 +455,15 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// A slot in the frame, as its member; of a union of several, if it shares its memory.
+    pub(crate) fn frame_member(&self, process: usize, slot: SlotId) -> String {
+        let name = self.slot_name(&self.program.processes[process].body, slot);
+        match self.processes[process].homes.overlay.group(slot) {
+            Some(group) => format!("{}.{name}", shared_name(group)),
+            None => name,
+        }
+    }
+
     /// Whether the program looks at the world or the clock at all.
     pub(crate) fn polls(&self) -> bool {
         self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.polled))
@@ -630,10 +639,15 @@ pub(crate) fn has_regions(wait: &Wait) -> bool {
     !regions(wait).is_empty()
 }
 
+/// The member of a frame that holds a group of slots, one at a time.
+pub(crate) fn shared_name(group: usize) -> String {
+    format!("shared{group}")
+}
+
 /// Whether a slot is a member of the frame.
 pub(crate) fn is_framed(homes: &Homes, slot: SlotId) -> bool {
     match homes.slots[slot.0 as usize] {
         SlotHome::Frame => true,
-        SlotHome::Local | SlotHome::Lent => false,
+        SlotHome::Local | SlotHome::Lent | SlotHome::Unused => false,
     }
 }

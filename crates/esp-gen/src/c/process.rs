@@ -105,7 +105,7 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
                 let slot = SlotId(index as u32);
                 line!(code, "{} {} ESP_UNUSED;", code.c_type(body.slots[index].ty), code.slot(slot));
             }
-            SlotHome::Frame | SlotHome::Lent => {}
+            SlotHome::Frame | SlotHome::Lent | SlotHome::Unused => {}
         }
     }
 }

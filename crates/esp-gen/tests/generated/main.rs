@@ -2,6 +2,7 @@
 //! sanitizers where they exist, run, read.
 
 mod golden;
+mod memory;
 mod priority;
 mod styles;
 mod support;

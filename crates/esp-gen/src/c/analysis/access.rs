@@ -1,0 +1,207 @@
+//! What instructions and terminators read and write: values, and places in slots and objects. Knows nothing of liveness.
+
+use quaject_esp_ir::ir::*;
+use std::collections::BTreeSet;
+
+/// The values and slots a block's instructions and terminator touch, read or written.
+pub(crate) fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+    let block = &body.blocks[block.0 as usize];
+    for instruction in &block.instructions {
+        let mut access = Access::default();
+        access.op(&instruction.op);
+        access.touched(values, slots);
+    }
+    let mut access = Access::default();
+    access.terminator(&block.terminator);
+    access.touched(values, slots);
+}
+
+/// What an instruction reads and writes.
+#[derive(Default)]
+pub(crate) struct Access<'a> {
+    pub(crate) values: Vec<Value>,
+    pub(crate) reads: Vec<&'a Place>,
+    pub(crate) writes: Vec<&'a Place>,
+}
+
+impl<'a> Access<'a> {
+    fn touched(&self, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+        values.extend(&self.values);
+        for place in self.reads.iter().chain(&self.writes) {
+            match place.base {
+                Base::Slot(slot) => {
+                    slots.insert(slot);
+                }
+                Base::Object(value) => {
+                    values.insert(value);
+                }
+            }
+        }
+    }
+
+    fn path(&mut self, place: &'a Place) {
+        if let Base::Object(value) = place.base {
+            self.values.push(value);
+        }
+        for step in &place.path {
+            match step {
+                Step::Element(value) => self.values.push(*value),
+                Step::Field(_) | Step::Payload(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn read(&mut self, place: &'a Place) {
+        self.path(place);
+        self.reads.push(place);
+    }
+
+    fn write(&mut self, place: &'a Place) {
+        self.path(place);
+        // An element of `bytes` is checked against their present length, which is thereby read.
+        if place.path.iter().any(|step| matches!(step, Step::Element(_))) {
+            self.reads.push(place);
+        }
+        self.writes.push(place);
+    }
+
+    fn operand(&mut self, operand: &'a Operand) {
+        match operand {
+            Operand::Value(value) => self.values.push(*value),
+            Operand::Place(place) => self.read(place),
+        }
+    }
+
+    pub(crate) fn op(&mut self, op: &'a Op) {
+        match op {
+            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
+            Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
+                self.values.push(*a);
+            }
+            Op::Binary(_, a, b) => self.values.extend([*a, *b]),
+            Op::Load(place) | Op::Tag(place) | Op::Length(place) => self.read(place),
+            Op::Store(place, value) => {
+                self.values.push(*value);
+                self.write(place);
+            }
+            Op::Copy { to, from } => {
+                self.read(from);
+                self.write(to);
+            }
+            Op::SetBytes(place, _) | Op::SetTag(place, _) => self.write(place),
+            Op::Fill(place, operand) => {
+                self.operand(operand);
+                self.write(place);
+            }
+            Op::SetLength(place, value) => {
+                self.values.push(*value);
+                self.read(place);
+                self.write(place);
+            }
+            Op::CopySlice { to, from, start, end } => {
+                self.values.extend(start.iter().chain(end));
+                self.read(from);
+                self.write(to);
+            }
+            Op::StoreSlice { to, start, end, from } => {
+                self.values.extend(start.iter().chain(end));
+                self.read(from);
+                self.read(to);
+                self.write(to);
+            }
+            Op::Append { to, from } => {
+                self.read(from);
+                self.read(to);
+                self.write(to);
+            }
+            Op::LoadNumber { from, offset, .. } | Op::LoadBits { from, offset, .. } => {
+                self.values.push(*offset);
+                self.read(from);
+            }
+            Op::StoreNumber { to, offset, value, .. } | Op::StoreBits { to, offset, value, .. } => {
+                self.values.extend([*offset, *value]);
+                self.read(to);
+                self.write(to);
+            }
+            Op::Equal(a, b) => {
+                self.operand(a);
+                self.operand(b);
+            }
+            Op::CallFunction { arguments, to, .. } => {
+                arguments.iter().for_each(|argument| self.operand(argument));
+                to.iter().for_each(|place| self.write(place));
+            }
+            Op::CallExtern { arguments, to, .. } => {
+                // A mutable argument may be written in part, so that it is read, too, as far as liveness goes.
+                arguments.iter().for_each(|argument| self.operand(argument));
+                to.iter().for_each(|place| self.write(place));
+            }
+            Op::Retain(operand) | Op::Release(operand) => self.operand(operand),
+        }
+    }
+
+    pub(super) fn pattern(&mut self, pattern: &'a Pattern) {
+        match pattern {
+            Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
+            Pattern::Equal(operand) => self.operand(operand),
+            Pattern::Tag(_, inner) => inner.iter().for_each(|inner| self.pattern(inner)),
+            Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| self.pattern(part)),
+        }
+    }
+
+    pub(crate) fn terminator(&mut self, terminator: &'a Terminator) {
+        match terminator {
+            Terminator::Jump(edge) | Terminator::Yield(edge) => self.values.extend(&edge.arguments),
+            Terminator::Branch { condition, then, otherwise } => {
+                self.values.push(*condition);
+                self.values.extend(then.arguments.iter().chain(&otherwise.arguments));
+            }
+            Terminator::Switch { value, cases, default } => {
+                self.values.push(*value);
+                cases.iter().for_each(|(_, edge)| self.values.extend(&edge.arguments));
+                self.values.extend(&default.arguments);
+            }
+            Terminator::Wait(wait) => {
+                for branch in &wait.branches {
+                    if let Guard::Value(value) = branch.guard {
+                        self.values.push(value);
+                    }
+                    match &branch.operation {
+                        Operation::In { patterns, .. } => patterns.iter().for_each(|pattern| self.pattern(pattern)),
+                        Operation::Out { payload: Payload::Ready(parts), .. } => {
+                            parts.iter().for_each(|part| self.operand(&part.operand));
+                        }
+                        Operation::Out { payload: Payload::Region(_), .. } => {}
+                        Operation::After { amount, .. } => self.values.push(*amount),
+                    }
+                }
+            }
+            Terminator::Return(operand) => self.operand(operand),
+            Terminator::Result(parts) => parts.iter().for_each(|part| self.operand(&part.operand)),
+            Terminator::Exit(value) => self.values.push(*value),
+            Terminator::Enter(enter) => {
+                self.values.extend(enter.later.arguments.iter().chain(&enter.otherwise.arguments));
+            }
+            Terminator::Leave(leave) => {
+                let members = leave.members.iter().map(|(_, resume)| resume);
+                let resumed = std::iter::once(&leave.trigger).chain(members);
+                self.values.extend(resumed.flat_map(|resume| &resume.values).map(|(_, becomes)| *becomes));
+            }
+            Terminator::End | Terminator::Fault(_) => {}
+        }
+    }
+}
+
+pub(crate) fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
+    match pattern {
+        Pattern::Bind(Bind::Slot(slot)) => slots.push(*slot),
+        Pattern::Bind(Bind::Parameter(_))
+        | Pattern::Any
+        | Pattern::Constant(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Equal(_) => {}
+        Pattern::Tag(_, inner) => inner.iter().for_each(|inner| bound_slots(inner, slots)),
+        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, slots)),
+    }
+}

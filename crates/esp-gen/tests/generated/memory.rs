@@ -1,0 +1,116 @@
+//! The memory of generated programs: what the report says is what C's `sizeof` says, and what never holds anything at the
+//! same time is in the same place.
+
+use crate::support::{STRICT, check, output, succeed, write};
+use quaject_esp_gen::c::{Options, Output, Style};
+use quaject_test_support::tool;
+use std::process::Command;
+
+/// A courier: what it was given stays while messages come, are answered and are wrapped.
+const COURIER: &str = "type dataT = bytes[<=200];\n\
+    type answerT = union { packet: record { from: u8, packet: dataT }, silence };\n\
+    channel lateC(u8, dataT) external out;\nchannel jobC(dataT) external out;\n\
+    channel sentC(dataT) external in;\nchannel answerC(answerT) external in;\n\
+    process courier {\n  var packet: dataT = \"first\";\n  while {\n    alt {\n\
+    in(lateC, $from, $late) {\n\
+    if (from == 0) out(sentC, packet);\n\
+    else if (from == 1) out(sentC, \"stranger\");\n\
+    else out(answerC, packet |> { from, late });\n    }\n\
+    in(jobC, packet) {\n\
+    alt {\n      in(lateC, $other, $reply) {\n\
+    if (other > 1) out(answerC, silence |> {});\n        else out(sentC, reply + packet);\n      }\n    }\n\
+    out(sentC, packet);\n    }\n    }\n  }\n}\n";
+
+fn frame_bytes(output: &Output, process: &str) -> u64 {
+    let found = output.report.processes.iter().find(|report| report.name == process);
+    found.expect("the process is in the report").frame_bytes
+}
+
+#[test]
+fn slots_that_are_never_needed_at_once_share_memory() {
+    let output = output("courier.esp", COURIER, &Options::default());
+    // The packet, a reply, and both one after the other, where at other times the answer is.
+    assert_eq!(frame_bytes(&output, "courier"), 816, "{}", output.header);
+    // Whoever looks at the frame in a debugger finds the variables by their names.
+    for name in [" packet_s", " late_s", " reply_s"] {
+        assert!(output.header.contains(name), "{name}: {}", output.header);
+    }
+}
+
+#[test]
+fn what_shares_memory_keeps_its_contents_while_they_are_needed() {
+    check(
+        COURIER,
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+#include <string.h>
+static const struct { char kind; uint8_t from; const char *text; } script[] = {
+    {'l', 0, "a"}, {'l', 1, "b"}, {'l', 7, "late"}, {'j', 0, "second"}, {'l', 0, "reply "}, {'l', 0, "c"},
+    {'j', 0, "third"}, {'l', 9, "d"}, {'l', 8, "later"}, {'l', 0, "e"},
+};
+static unsigned at;
+static bool next(char kind) { return at < sizeof script / sizeof *script && script[at].kind == kind; }
+static void take(bytes_200 *data)
+{
+    data->length = (uint16_t)strlen(script[at].text);
+    memcpy(data->data, script[at].text, data->length);
+    at++;
+}
+bool lateC_ready(void) { return next('l'); }
+void lateC_take(lateC_message *m) { m->v0 = script[at].from; take(&m->v1); }
+bool jobC_ready(void) { return next('j'); }
+void jobC_take(jobC_message *m) { take(&m->v0); }
+bool sentC_ready(void) { return true; }
+void sentC_put(const sentC_message *m) { printf("sent %.*s\n", (int)m->v0.length, (const char *)m->v0.data); }
+bool answerC_ready(void) { return true; }
+void answerC_put(const answerC_message *m)
+{
+    if (m->v0.tag == 1) printf("silence\n");
+    else printf("%d %.*s\n", m->v0.as.packet.from, (int)m->v0.as.packet.packet.length,
+                (const char *)m->v0.as.packet.packet.data);
+}
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    return 0;
+}
+"#,
+        "sent first\nsent stranger\n7 late\nsent reply second\nsent second\nsent second\nsilence\nsent third\n8 later\n\
+         sent third\nstatus 0\n",
+    );
+}
+
+/// Waits of every kind: deadlines, guards, ports, replicas, a `pri alt`, values that are parked, wide and narrow.
+const WAITS: &str = "type pairT = record { a: u64, b: u8 };\n\
+    channel inC(pairT) external out;\nchannel outC(pairT, u64) external in;\nchannel askC(pid(server), pairT);\n\
+    channel doneC(u8, u64);\n\
+    process server[3] {\n  var own: pairT = { 0, 0 };\n  while {\n    in(askC, @, $pair);\n    own = { pair.a + own.a, pair.b };\n\
+    out(doneC, own.b, own.a + 1);\n  }\n}\n\
+    process front {\n  var sum: u64 = 0;\n  while {\n    pri alt {\n\
+    in(doneC, $b, $a) { sum += a; out(outC, { a, b }, sum); }\n\
+    when (sum < 100) in(inC, $pair) { out(askC, @server[pair.b % 3], pair); }\n\
+    after (sum + 5 ms) { sum = 0; }\n    }\n  }\n}\n";
+
+#[test]
+fn the_report_says_what_sizeof_says() {
+    let Some(compiler) = tool(&["gcc", "clang"]) else { return };
+    for (name, source) in [("courier.esp", COURIER), ("waits.esp", WAITS)] {
+        for style in [Style::Poll, Style::Post { ring: 4 }, Style::SansIo] {
+            let options = Options { style, ..Options::default() };
+            let folder = tempfile::tempdir().expect("a temporary folder can be made");
+            write(folder.path(), name, source, &options);
+            let mut facts = "#include \"program.h\"\n".to_string();
+            for process in &output(name, source, &options).report.processes {
+                let (name, bytes) = (&process.name, process.frame_bytes);
+                facts += &format!("typedef char {name}_is_as_said[sizeof({name}_frame) == {bytes} ? 1 : -1];\n");
+            }
+            std::fs::write(folder.path().join("facts.c"), facts).expect("the folder is ours");
+            let mut compile = Command::new(compiler);
+            compile.current_dir(folder.path()).args(STRICT).args(["-I.", "-fsyntax-only", "facts.c"]);
+            succeed(&mut compile);
+        }
+    }
+}
