@@ -246,3 +246,15 @@ fn options_of_another_form_are_refused() {
     std::fs::write(folder.path("b.esp"), "import \"/dev/zero\";\n").expect("the folder is ours");
     folder.qj("check b.esp").assert().code(1).stderr_eq("error[E0209][..]it is not a regular file\n...\n");
 }
+
+#[test]
+fn an_executable_goes_where_a_link_leads() {
+    let folder = Folder::with(&[("a.esp", RIGHT)]);
+    let link = folder.path("link");
+    std::os::unix::fs::symlink("real", &link).expect("the folder is ours");
+    std::fs::write(folder.path("real"), "").expect("the folder is ours");
+    folder.qj("build --emit exe a.esp -o link").assert().success();
+    assert!(link.is_symlink(), "the link was replaced");
+    let printed = std::process::Command::new(&link).output().expect("what was built can be run");
+    assert_eq!(printed.stdout, b"1\n");
+}

@@ -98,6 +98,10 @@ fn in_process(part: &str) -> Vec<u8> {
     repeated("process p { ", part, DEEP, "")
 }
 
+fn body(statements: &str) -> Vec<u8> {
+    format!("process p {{ {statements} }}").into_bytes()
+}
+
 /// Makes an input.
 type Make = fn() -> Vec<u8>;
 
@@ -123,6 +127,16 @@ fn hostile() -> Vec<(&'static str, Make)> {
         ("deep negation", || repeated("const A = ", "-", DEEP, "1;")),
         ("deep conditional", || repeated("const A = ", "1 ? 1 : ", DEEP, "1;")),
         ("long sum", || repeated("const A = 1", " + 1", DEEP, ";")),
+        // As long as an expression may be: each part is looked at once, not once for each operator around it.
+        ("sum of variables", || body(&format!("var a = 1; a = a{}; assert(a > 0);", " + a".repeat(200)))),
+        ("signs", || body(&format!("var a = 1; a = {}a; assert(a > 0);", "- ".repeat(200)))),
+        ("shifts and conjunctions", || {
+            body(&format!("var a = 1, b = true; a <<= a{}; assert(b{});", " << a".repeat(200), " && b".repeat(200)))
+        }),
+        ("calls in calls", || {
+            let call = format!("a = {}a{};", "f(".repeat(200), ")".repeat(200));
+            [&b"extern fn f(int) -> int;\n"[..], &body(&format!("var a = 1; {call}"))].concat()
+        }),
         ("deep tags", || repeated("const A = ", "t |> ", DEEP, "1;")),
         ("deep blocks", || in_process("{")),
         ("deep ifs", || in_process("if (1) ")),

@@ -210,7 +210,11 @@ impl Library {
                 ESP_SLEEP if refill => Wake::Event,
                 // A wrong message is one only when the program has taken those before it.
                 ESP_SLEEP if let Some(trouble) = ports.take_trouble() => return Ending::Trouble(trouble),
-                ESP_SLEEP => ports.sleep((head.wake != i64::MAX).then_some(head.wake), signals),
+                ESP_SLEEP => match ports.sleep((head.wake != i64::MAX).then_some(head.wake), signals) {
+                    // It does wait, then: for the last moment there is.
+                    Wake::Never => ports.sleep(Some(head.wake), signals),
+                    wake => wake,
+                },
                 ESP_AGAIN => signals.pending().map_or(Wake::Event, Wake::Signal),
                 other => return Ending::Trouble(Trouble::new(format!("the compiled program answers {other}"))),
             };

@@ -6,6 +6,7 @@ use crate::compiler::{Product, Workshop};
 use crate::drivers::type_name;
 use crate::externs::check_files;
 use crate::fault_tables;
+use crate::files::NewFile;
 use crate::run::c_options;
 use crate::trouble::Trouble;
 use quaject_esp_gen::layout::{self, ExternalChannel, Layouts, View};
@@ -44,20 +45,11 @@ pub fn build_executable(
     Ok(generated.report)
 }
 
-/// Copies the executable beside its place and renames it: a running one keeps its file.
+/// Copies the executable to its place.
 fn install(built: &Path, path: &Path) -> std::io::Result<()> {
-    if path.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    };
-    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    let mut file = tempfile::Builder::new().prefix(".qj-").permissions(mode).tempfile_in(folder)?;
-    std::io::copy(&mut std::fs::File::open(built)?, file.as_file_mut())?;
-    file.persist(path)?;
-    Ok(())
+    let mut file = NewFile::create_program(path)?;
+    std::io::copy(&mut std::fs::File::open(built)?, &mut file)?;
+    file.complete()
 }
 
 /// `tables.c`.

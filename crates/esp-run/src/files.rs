@@ -53,6 +53,13 @@ pub struct NewFile {
     target: Target,
 }
 
+/// What is written.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Program,
+}
+
 enum Target {
     /// Beside the place where it will stand.
     Beside(io::BufWriter<tempfile::NamedTempFile>),
@@ -63,11 +70,16 @@ enum Target {
 impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<NewFile, Trouble> {
-        NewFile::begin(path)
+        NewFile::begin(path, Kind::Text)
             .map_err(|error| Trouble::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
-    fn begin(path: &Path) -> io::Result<NewFile> {
+    /// Begins a program: whoever may read it may run it. One that runs keeps its file.
+    pub(crate) fn create_program(path: &Path) -> io::Result<NewFile> {
+        NewFile::begin(path, Kind::Program)
+    }
+
+    fn begin(path: &Path, kind: Kind) -> io::Result<NewFile> {
         // Through a symbolic link the file it names is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let target = match path.metadata() {
@@ -79,9 +91,10 @@ impl NewFile {
                     Some(_) | None => Path::new("."),
                 };
                 let mut builder = tempfile::Builder::new();
-                let permissions = match old {
-                    Ok(metadata) => metadata.permissions(),
-                    Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o666),
+                let permissions = match (old, kind) {
+                    (_, Kind::Program) => std::os::unix::fs::PermissionsExt::from_mode(0o777),
+                    (Ok(metadata), Kind::Text) => metadata.permissions(),
+                    (Err(_), Kind::Text) => std::os::unix::fs::PermissionsExt::from_mode(0o666),
                 };
                 // As for any new file, the user's mask applies.
                 builder.prefix(".qj-").permissions(permissions);
@@ -93,15 +106,19 @@ impl NewFile {
 
     /// Gives the complete file its name.
     pub fn finish(self) -> Result<(), Trouble> {
+        let path = self.path.clone();
+        self.complete().map_err(|error| Trouble::file("write", path.display(), &error))
+    }
+
+    pub(crate) fn complete(self) -> io::Result<()> {
         let NewFile { path, target } = self;
-        let outcome = match target {
+        match target {
             Target::Direct(mut file) => file.flush(),
             Target::Beside(file) => file
                 .into_inner()
                 .map_err(io::IntoInnerError::into_error)
                 .and_then(|file| file.persist(&path).map(|_| ()).map_err(|error| error.error)),
-        };
-        outcome.map_err(|error| Trouble::file("write", path.display(), &error))
+        }
     }
 
     /// Where the file will stand.

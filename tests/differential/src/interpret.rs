@@ -57,11 +57,14 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// What was sent on each of so many channels, by itself: how messages of different ones mix is the schedule's.
+    /// What was sent on each of so many channels, by itself: how messages of different ones mix is the schedule's, and so
+    /// is the order of calls of extern functions, which stand under numbers that no channel has.
     pub fn by_channel(&self, channels: usize) -> Vec<Vec<&[Datum]>> {
         let mut by_channel = vec![Vec::new(); channels];
         for (channel, message) in &self.messages {
-            by_channel[channel.0 as usize].push(message.as_slice());
+            if let Some(sent) = by_channel.get_mut(channel.0 as usize) {
+                sent.push(message.as_slice());
+            }
         }
         by_channel
     }

@@ -108,26 +108,35 @@ impl Flows<'_> {
 
     /// Everything an expression's value depends on goes to a holder; its indices decide.
     fn expr(&mut self, process: ProcessId, expr: &Expr, target: Holder) {
-        if can_fault(self.types, expr) {
-            walk::operands(expr, &mut |operand| self.expr(process, operand, Holder::Decision));
-        }
+        self.value(process, expr, target, false);
+    }
+
+    /// Likewise; the value may decide as well. Each part is visited once: operands of what can fault go both ways.
+    fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, decides: bool) {
+        let decides = decides || can_fault(self.types, expr);
+        let from = |flows: &mut Self, source: Holder| {
+            flows.add(source, target);
+            if decides && target != Holder::Decision {
+                flows.add(source, Holder::Decision);
+            }
+        };
         match &expr.kind {
-            ExprKind::Local(local) => self.add(Holder::Variable(process, *local), target),
+            ExprKind::Local(local) => from(self, Holder::Variable(process, *local)),
             ExprKind::CallExtern(id, arguments) => {
                 self.externs.push(*id);
-                self.add(Holder::Result(*id), target);
+                from(self, Holder::Result(*id));
                 self.arguments(process, *id, arguments);
             }
             ExprKind::Index(base, index) => {
-                self.expr(process, base, target);
+                self.value(process, base, target, decides);
                 self.expr(process, index, Holder::Decision);
             }
             ExprKind::Conditional(condition, left, right) => {
                 self.expr(process, condition, Holder::Decision);
-                self.expr(process, left, target);
-                self.expr(process, right, target);
+                self.value(process, left, target, decides);
+                self.value(process, right, target, decides);
             }
-            _ => walk::operands(expr, &mut |operand| self.expr(process, operand, target)),
+            _ => walk::operands(expr, &mut |operand| self.value(process, operand, target, decides)),
         }
     }
 
