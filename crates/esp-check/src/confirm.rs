@@ -39,7 +39,7 @@ pub enum Confirmation {
     SpuriousRun(Limit),
     /// It is larger than the limit.
     Unknown(Limit),
-    /// The problem is of a kind that is not looked for.
+    /// It cannot be looked for there.
     NotAsked,
 }
 
@@ -134,7 +134,7 @@ pub fn confirm(
     let confirmation = match &found.problem {
         Problem::Fault(_) | Problem::Endless { .. } | Problem::Leak { .. } => explored(whole, found, limits)?,
         Problem::Property { property } => checked(whole, property, limits)?,
-        Problem::Starvation { .. } => Confirmation::NotAsked,
+        Problem::Starvation { instance, .. } => starved(whole, *instance, limits)?,
     };
     label.confirm(match confirmation {
         Confirmation::Unknown(limit) if !has_such_a_run => Confirmation::SpuriousRun(limit),
@@ -166,7 +166,20 @@ fn checked(whole: &ModelProgram, property: &str, limits: &Limits) -> Result<Conf
     if !space.watch(atoms) {
         return Ok(Confirmation::NotAsked);
     }
-    Ok(match liveness::search(&space, &Goal::Accepted(&Automaton::new(&formula)), limits)? {
+    endless(&space, &Goal::Accepted(&Automaton::new(&formula)), limits)
+}
+
+/// Looks for a run of the program on which the same instance waits for ever.
+fn starved(whole: &ModelProgram, instance: u32, limits: &Limits) -> Result<Confirmation, Refusal> {
+    let space = Space::new(whole, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+    endless(&space, &Goal::Starved(instance..instance + 1), limits)
+}
+
+fn endless(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Result<Confirmation, Refusal> {
+    if space.instances > crate::MOST_FAIR {
+        return Ok(Confirmation::NotAsked);
+    }
+    Ok(match liveness::search(space, goal, limits, &mut |_| {})? {
         Endless::Found(_) => Confirmation::Real,
         Endless::None => Confirmation::Spurious,
         Endless::Unfinished(limit) => Confirmation::Unknown(limit),

@@ -193,8 +193,8 @@ impl<'m> Mover<'m> {
                 Effect::Unfinished => MoveEnd::Endless(slots[0]),
             };
             let changes = match &end {
-                MoveEnd::Goes => slots.iter().map(|slot| (*slot, self.save(*slot))).collect(),
-                MoveEnd::Exits | MoveEnd::Fails(_) | MoveEnd::Endless(_) => Box::default(),
+                MoveEnd::Goes | MoveEnd::Exits => slots.iter().map(|slot| (*slot, self.save(*slot))).collect(),
+                MoveEnd::Fails(_) | MoveEnd::Endless(_) => Box::default(),
             };
             let message = message.map(|(_, number)| number as u32);
             moves.push(Move { step, message, choices: self.world.choices().into(), changes, counter, end });
@@ -233,6 +233,9 @@ impl<'m> Mover<'m> {
             let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
             if started.is_some_and(is_late) {
                 self.cut = Some(Limit::Time);
+                return None;
+            }
+            if self.is_cut(0) {
                 return None;
             }
             most *= 2;

@@ -49,8 +49,10 @@ pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
 pub use follow::{follow, narrated};
 pub use ltl::BadProperty;
-pub use options::{Compaction, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound};
-pub use report::{Report, Verdict, restrictions};
+pub use options::{
+    Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
+};
+pub use report::{Answer, Report, Verdict, restrictions};
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
@@ -63,7 +65,7 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::step::{Step, TooLarge};
 use retrace::Chosen;
 use search::{Finding, Wrong};
-use space::{Space, Stepping};
+use space::{MOST_IN_SETS, Space, Stepping};
 use std::time::Instant;
 use store::Store;
 
@@ -76,7 +78,12 @@ pub enum Refusal {
     Unbounded(Vec<Unbounded>),
     /// A property does not say anything.
     Property(BadProperty),
+    /// It has so many instances: more than runs that go on for ever are looked for with.
+    TooMany(u32),
 }
+
+/// Most instances of programs of which runs that go on for ever are looked for.
+pub const MOST_FAIR: usize = MOST_IN_SETS;
 
 impl From<TooLarge> for Refusal {
     fn from(error: TooLarge) -> Refusal {
@@ -104,14 +111,17 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         (None, Some(limit)) => Verdict::Unfinished(limit),
         (None, None) => Verdict::Holds,
     };
-    let mut properties = Vec::new();
+    let mut properties: Vec<(String, Answer)> =
+        model.properties.iter().map(|text| (text.clone(), Answer::Open)).collect();
     if verdict == Verdict::Holds {
-        verdict = check_properties(model, options, started, formulas, &mut properties)?;
+        verdict = check_properties(model, options, started, formulas, &mut properties, progress)?;
     }
-    if verdict == Verdict::Holds && options.liveness == Liveness::Progress {
+    let mut starves = (options.liveness == Liveness::Progress).then_some(Answer::Open);
+    if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starves) {
         let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-        verdict = endless(&space, &Goal::Starved, &options.limits.after(started.elapsed()), "")?;
-        properties.push("nobody waits for ever while others go on (weak fairness)".to_string());
+        let goal = Goal::Starved(0..space.instances as u32);
+        verdict = endless(&space, &goal, &options.limits.after(started.elapsed()), "", progress)?;
+        *answer = Answer::from(&verdict);
     }
     let unreached = match verdict {
         Verdict::Holds => report::unreached(model, &searched.coverage),
@@ -127,6 +137,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         unreached,
         restrictions: report::restrictions(model),
         properties,
+        progress: starves,
     })
 }
 
@@ -142,32 +153,44 @@ fn formulas(model: &ModelProgram) -> Result<Formulas, Refusal> {
     model.properties.iter().enumerate().map(one).collect()
 }
 
-/// Looks for a run that contradicts a property, one after the other; those that hold are added to `hold`.
+/// Looks for a run that contradicts a property, one after the other, up to the first that does not hold; `answers` is
+/// what is known of each then.
 fn check_properties(
     model: &ModelProgram,
     options: &Options,
     started: Instant,
     formulas: Formulas,
-    hold: &mut Vec<String>,
+    answers: &mut [(String, Answer)],
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
     for (number, (formula, atoms)) in formulas.into_iter().enumerate() {
-        let text = &model.properties[number];
         let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
         if !space.watch(atoms) {
             let message = "the property names more than 8 labels of one process, or more than 64 things".to_string();
             return Err(Refusal::Property(BadProperty { number, message, help: None }));
         }
         let limits = options.limits.after(started.elapsed());
-        match endless(&space, &Goal::Accepted(&Automaton::new(&formula)), &limits, text)? {
-            Verdict::Holds => hold.push(text.clone()),
-            verdict => return Ok(verdict),
+        let (text, answer) = &mut answers[number];
+        let verdict = endless(&space, &Goal::Accepted(&Automaton::new(&formula)), &limits, text, progress)?;
+        *answer = Answer::from(&verdict);
+        if verdict != Verdict::Holds {
+            return Ok(verdict);
         }
     }
     Ok(Verdict::Holds)
 }
 
-fn endless(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits, property: &str) -> Result<Verdict, Refusal> {
-    let lasso = match liveness::search(space, goal, limits)? {
+fn endless(
+    space: &Space<'_>,
+    goal: &Goal<'_>,
+    limits: &Limits,
+    property: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verdict, Refusal> {
+    if space.instances > MOST_FAIR {
+        return Err(Refusal::TooMany(space.instances as u32));
+    }
+    let lasso = match liveness::search(space, goal, limits, progress)? {
         Endless::None => return Ok(Verdict::Holds),
         Endless::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
         Endless::Found(lasso) => lasso,

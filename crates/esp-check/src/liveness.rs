@@ -1,25 +1,28 @@
 //! Runs that go on for ever: whether one contradicts a property, or leaves an instance waiting, though everybody who
 //! can go on all the time does so in the end (weak fairness). Builds the graph of all states together with the
-//! property's automaton and looks at its strongly connected components. Runs that end stay where they are for ever.
+//! property's automaton and looks at its strongly connected components. Runs that end stay where they are for ever: where
+//! nobody can move in that state itself, where somebody ends the program in one that nothing leaves.
 
 use crate::automaton::Automaton;
 use crate::moves::{MoveEnd, Mover};
-use crate::options::{Compaction, Limit, Limits};
+use crate::options::{Compaction, Limit, Limits, Progress};
 use crate::reduce::actors;
-use crate::retrace::Chosen;
+use crate::retrace::{Chosen, Goes, try_step_to};
+use crate::search::BETWEEN_PROGRESS;
 use crate::space::{MOST_IN_SETS, Space, bit};
 use crate::store::{Added, Pen, StateRef, Store, hash, hash_of};
 use quaject_esp_ir::ir::Rest;
 use quaject_esp_ir::step::TooLarge;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::time::Instant;
 
 /// What is looked for.
 pub(crate) enum Goal<'a> {
     /// A run that the automaton accepts.
     Accepted(&'a Automaton),
-    /// A run on which an instance waits for ever where it may not.
-    Starved,
+    /// A run on which one of these instances waits for ever where it may not.
+    Starved(Range<u32>),
 }
 
 /// A run that was found: its steps, the first that is repeated, and who is left waiting.
@@ -43,7 +46,7 @@ struct Node {
     able: u128,
     waiting: u128,
     accepts: u64,
-    edges: std::ops::Range<u32>,
+    edges: Range<u32>,
 }
 
 struct Edge {
@@ -57,18 +60,26 @@ struct Graph {
     parents: Vec<u32>,
 }
 
-/// Looks for a run.
-pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Result<Endless, TooLarge> {
+/// Looks for a run. `progress` is told from time to time how far it is.
+pub(crate) fn search(
+    space: &Space<'_>,
+    goal: &Goal<'_>,
+    limits: &Limits,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Endless, TooLarge> {
     let mut mover = Mover::new(space)?;
     let started = Instant::now();
     mover.limit(limits, started);
     let store = Store::new(space.width + 1, Compaction::Off);
-    let graph = match Graph::build(&mut mover, &store, goal, limits, started) {
+    let mut clock = Clock { limits, started, told: started, progress };
+    let graph = match Graph::build(&mut mover, &store, goal, &mut clock) {
         Ok(graph) => graph,
         Err(limit) => return Ok(Endless::Unfinished(limit)),
     };
     // What was found is shown however long that takes.
     mover.limit(&Limits::default(), started);
+    // Sets would not do for more.
+    debug_assert!(space.instances <= MOST_IN_SETS);
     let everybody = if space.instances >= MOST_IN_SETS { u128::MAX } else { bit(space.instances) - 1 };
     let all = |_: &Edge| true;
     match goal {
@@ -81,10 +92,13 @@ pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Res
                 }
             }
         }
-        Goal::Starved => {
-            for instance in 0..space.instances.min(MOST_IN_SETS) {
+        Goal::Starved(instances) => {
+            for instance in instances.clone().map(|instance| instance as usize) {
                 if graph.nodes.iter().all(|node| node.waiting & bit(instance) == 0) {
                     continue;
+                }
+                if let Err(limit) = clock.check() {
+                    return Ok(Endless::Unfinished(limit));
                 }
                 let without = |edge: &Edge| edge.actors & bit(instance) == 0;
                 for component in graph.components(&without) {
@@ -105,26 +119,39 @@ pub(crate) fn search(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Res
 /// Standing still counts as a step of everybody.
 const STILL: u128 = u128::MAX;
 
+/// What a node is besides the program's state, as the last number of it in the store.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// The automaton's state.
+    automaton: u32,
+    /// Whether the program has ended in this state.
+    over: bool,
+}
+
+impl Beside {
+    fn number(self) -> u32 {
+        self.automaton << 1 | u32::from(self.over)
+    }
+
+    fn of(number: u32) -> Beside {
+        Beside { automaton: number >> 1, over: number & 1 == 1 }
+    }
+}
+
 impl Graph {
-    fn build(
-        mover: &mut Mover<'_>,
-        store: &Store,
-        goal: &Goal<'_>,
-        limits: &Limits,
-        started: Instant,
-    ) -> Result<Graph, Limit> {
+    fn build(mover: &mut Mover<'_>, store: &Store, goal: &Goal<'_>, clock: &mut Clock<'_>) -> Result<Graph, Limit> {
         let single = [0u32];
         let next = |state: u32| match goal {
             Goal::Accepted(automaton) => &automaton.states[state as usize].next[..],
-            Goal::Starved => &single[..],
+            Goal::Starved(_) => &single[..],
         };
         let allows = |mover: &mut Mover<'_>, state: u32, numbers: &[u32]| match goal {
             Goal::Accepted(automaton) => automaton.states[state as usize].allows(mover.atoms(numbers)),
-            Goal::Starved => true,
+            Goal::Starved(_) => true,
         };
         let accepts = |state: u32| match goal {
             Goal::Accepted(automaton) => automaton.states[state as usize].accepts,
-            Goal::Starved => 0,
+            Goal::Starved(_) => 0,
         };
         let width = mover.space.width;
         let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() };
@@ -137,7 +164,7 @@ impl Graph {
                 Added::New(state) => {
                     let node = graph.nodes.len() as u32;
                     numbers_of.insert(state, node);
-                    let accepts = accepts(numbers[width]);
+                    let accepts = accepts(Beside::of(numbers[width]).automaton);
                     graph.nodes.push(Node { state, able: 0, waiting: 0, accepts, edges: 0..0 });
                     graph.parents.push(from.unwrap_or(node));
                     Ok(node)
@@ -150,47 +177,42 @@ impl Graph {
         start.push(0);
         for state in next(0) {
             if allows(mover, *state, &start[..width]) {
-                start[width] = *state;
+                start[width] = Beside { automaton: *state, over: false }.number();
                 add(&mut graph, &start, None)?;
             }
         }
         let (mut numbers, mut reached) = (vec![0; width + 1], vec![0; width + 1]);
         let mut at = 0;
         while at < graph.nodes.len() {
-            check_limits(limits, &graph, started)?;
+            clock.tick(&graph, at as u32)?;
             store.read(graph.nodes[at].state, &mut numbers);
-            let (able, waiting) = mover.look(&numbers[..width]);
+            let here = Beside::of(numbers[width]);
+            let (able, waiting) = if here.over { (0, 0) } else { mover.look(&numbers[..width]) };
             if let Some(limit) = mover.cut {
                 return Err(limit);
             }
             let base = hash(&numbers[..width]);
             let first = graph.edges.len() as u32;
-            let mut still = mover.found.is_empty();
-            for index in 0..mover.found.len() {
+            let found = if here.over { 0 } else { mover.found.len() };
+            for index in 0..found {
                 let found = mover.found[index];
-                match &mover.get(found).end {
-                    MoveEnd::Goes => {}
-                    // The run ends here, and stays.
-                    MoveEnd::Exits | MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
-                        still = true;
-                        continue;
-                    }
-                }
+                // A run that goes on from here must not be taken for one that ends: the end is a node of its own.
+                let over = !matches!(mover.get(found).end, MoveEnd::Goes);
                 let actors = actors(mover.get(found).step);
                 mover.apply(found, &numbers[..width], base, &mut reached[..width]);
-                for state in next(numbers[width]) {
+                for state in next(here.automaton) {
                     if allows(mover, *state, &reached[..width]) {
-                        reached[width] = *state;
+                        reached[width] = Beside { automaton: *state, over }.number();
                         let to = add(&mut graph, &reached, Some(at as u32))?;
                         graph.edges.push(Edge { to, actors });
                     }
                 }
             }
-            if still {
+            if found == 0 {
                 reached.copy_from_slice(&numbers);
-                for state in next(numbers[width]) {
+                for state in next(here.automaton) {
                     if allows(mover, *state, &reached[..width]) {
-                        reached[width] = *state;
+                        reached[width] = Beside { automaton: *state, over: here.over }.number();
                         let to = add(&mut graph, &reached, Some(at as u32))?;
                         graph.edges.push(Edge { to, actors: STILL });
                     }
@@ -204,6 +226,21 @@ impl Graph {
         }
         debug_assert_eq!(hash(&numbers[..width]).wrapping_add(hash_of(width, numbers[width])), hash(&numbers));
         Ok(graph)
+    }
+
+    /// About how much memory it takes, the states it is made of included.
+    fn bytes(&self) -> u64 {
+        (self.nodes.len() * 100 + self.edges.len() * size_of::<Edge>()) as u64
+    }
+
+    /// Steps from the start to a node, on the way it was found.
+    fn depth(&self, node: u32) -> u32 {
+        let (mut at, mut depth) = (node, 0);
+        while self.parents[at as usize] != at {
+            at = self.parents[at as usize];
+            depth += 1;
+        }
+        depth
     }
 
     fn edges_of(&self, node: u32) -> &[Edge] {
@@ -380,24 +417,55 @@ impl Graph {
             store.read(self.nodes[pair[0] as usize].state, &mut numbers);
             store.read(self.nodes[pair[1] as usize].state, &mut wanted);
             let mut from = numbers[..width].to_vec();
-            crate::retrace::try_step_to(mover, &mut from, &mut steps, &|reached| reached == &wanted[..width]);
+            if Beside::of(numbers[width]).over {
+                // Nothing happens any more.
+                continue;
+            }
+            let goes = if Beside::of(wanted[width]).over { Goes::Over } else { Goes::On };
+            try_step_to(mover, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
         }
         Lasso { cycle: start.min(steps.len()), steps, starved: None }
     }
 }
 
-fn check_limits(limits: &Limits, graph: &Graph, started: Instant) -> Result<(), Limit> {
-    let bytes = graph.nodes.len() * 100 + graph.edges.len() * std::mem::size_of::<Edge>();
-    if limits.states.is_some_and(|most| graph.nodes.len() as u64 > most) {
-        return Err(Limit::States);
+/// Where a search ends even if there is more, and whom to tell how far it is.
+struct Clock<'c> {
+    limits: &'c Limits,
+    started: Instant,
+    told: Instant,
+    progress: &'c mut dyn FnMut(Progress),
+}
+
+impl Clock<'_> {
+    /// Before a node is looked at.
+    fn tick(&mut self, graph: &Graph, at: u32) -> Result<(), Limit> {
+        if self.limits.states.is_some_and(|most| graph.nodes.len() as u64 > most) {
+            return Err(Limit::States);
+        }
+        if self.limits.bytes.is_some_and(|most| graph.bytes() > most) {
+            return Err(Limit::Memory);
+        }
+        if !at.is_multiple_of(64) {
+            return Ok(());
+        }
+        if self.told.elapsed() > BETWEEN_PROGRESS {
+            self.told = Instant::now();
+            let (states, depth) = (graph.nodes.len() as u64, graph.depth(at));
+            (self.progress)(Progress { states, depth, bytes: graph.bytes(), elapsed: self.started.elapsed() });
+        }
+        self.check()
     }
-    if limits.bytes.is_some_and(|most| bytes as u64 > most) {
-        return Err(Limit::Memory);
+
+    /// Whether there is time left.
+    fn check(&self) -> Result<(), Limit> {
+        if self.limits.is_interrupted() {
+            return Err(Limit::Interrupted);
+        }
+        match self.limits.time {
+            Some(most) if self.started.elapsed() > most => Err(Limit::Time),
+            Some(_) | None => Ok(()),
+        }
     }
-    if graph.nodes.len().is_multiple_of(256) && limits.time.is_some_and(|most| started.elapsed() > most) {
-        return Err(Limit::Time);
-    }
-    Ok(())
 }
 
 impl Mover<'_> {

@@ -99,7 +99,7 @@ pub(crate) struct Mover<'m> {
     pub(crate) executed: Option<Coverage>,
     /// When no more moves are to be worked out, and how much memory those of one state may take.
     pub(crate) deadline: Option<Instant>,
-    most_bytes: Option<u64>,
+    limits: Limits,
     /// The limit at which moves were left out; those at hand are not all then.
     pub(crate) cut: Option<Limit>,
 }
@@ -139,15 +139,16 @@ impl<'m> Mover<'m> {
             values: space.observed.iter().map(|names| vec![0; names.len()]).collect(),
             executed: None,
             deadline: None,
-            most_bytes: None,
+            limits: Limits::default(),
             cut: None,
         })
     }
 
-    /// Moves are left out from now on where they would take longer, or more memory, than this from `started` on.
+    /// Moves are left out from now on where they would take longer, or more memory, than this from `started` on, or once
+    /// somebody wishes the search to end.
     pub(crate) fn limit(&mut self, limits: &Limits, started: Instant) {
         self.deadline = limits.time.and_then(|time| started.checked_add(time));
-        self.most_bytes = limits.bytes;
+        self.limits = limits.clone();
     }
 
     /// Whether a limit is reached while the moves of one state are worked out, so many so far.
@@ -158,8 +159,11 @@ impl<'m> Mover<'m> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             self.cut = Some(Limit::Time);
         }
-        if self.most_bytes.is_some_and(|most| (moves * size_of::<Move>()) as u64 > most) {
+        if self.limits.bytes.is_some_and(|most| (moves * size_of::<Move>()) as u64 > most) {
             self.cut = Some(Limit::Memory);
+        }
+        if self.limits.is_interrupted() {
+            self.cut = Some(Limit::Interrupted);
         }
         self.cut.is_some()
     }

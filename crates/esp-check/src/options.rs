@@ -1,5 +1,7 @@
 //! How a program is to be explored, and how far.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to explore.
@@ -87,9 +89,30 @@ pub struct Limits {
     pub bytes: Option<u64>,
     /// Time.
     pub time: Option<Duration>,
+    /// A wish that may come at any time.
+    pub interrupt: Option<Interrupt>,
 }
 
+/// A wish of somebody else, such as who pressed Ctrl-C, that a search end: uttered by setting the flag.
+#[derive(Clone, Debug)]
+pub struct Interrupt(pub Arc<AtomicBool>);
+
+impl PartialEq for Interrupt {
+    /// Whether both are the same wish.
+    fn eq(&self, other: &Interrupt) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Interrupt {}
+
 impl Limits {
+    /// Whether the search is wished to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        // Relaxed: nothing is handed over with the flag.
+        self.interrupt.as_ref().is_some_and(|wish| wish.0.load(Ordering::Relaxed))
+    }
+
     /// What is left of them after so much time.
     pub(crate) fn after(&self, used: Duration) -> Limits {
         Limits { time: self.time.map(|time| time.saturating_sub(used)), ..self.clone() }
@@ -105,6 +128,23 @@ pub enum Limit {
     Memory,
     /// Time.
     Time,
+    /// No limit: somebody wished it to end.
+    Interrupted,
+    /// What the engine looks at.
+    Engine,
+}
+
+impl Limit {
+    /// A word for it, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::States => "states",
+            Limit::Memory => "memory",
+            Limit::Time => "time",
+            Limit::Interrupted => "interrupted",
+            Limit::Engine => "engine",
+        }
+    }
 }
 
 /// How far a search is.

@@ -23,6 +23,9 @@ impl Mover<'_> {
     pub(crate) fn reduce(&mut self, numbers: &[u32]) -> usize {
         let all = self.found.len();
         let space = self.space;
+        if all >= 2 && space.stepping == Stepping::Whole {
+            return self.reduce_whole();
+        }
         if all < 2 || space.stepping != Stepping::Settled || space.instances > MOST_IN_SETS {
             return all;
         }

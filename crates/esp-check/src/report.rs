@@ -28,8 +28,45 @@ pub struct Report {
     pub unreached: Vec<Location>,
     /// What the environment was held to: what the verdict does not speak of.
     pub restrictions: Vec<String>,
-    /// Properties that were checked beside.
-    pub properties: Vec<String>,
+    /// The model's properties, each with what is known of it.
+    pub properties: Vec<(String, Answer)>,
+    /// Whether nobody waits for ever while others go on, under weak fairness; none if that was not asked.
+    pub progress: Option<Answer>,
+}
+
+/// What is known of a question besides safety.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It holds.
+    Holds,
+    /// A run contradicts it.
+    Violated,
+    /// The search for such a run did not come to its end.
+    Unfinished,
+    /// It was not looked at, as the search ended before.
+    Open,
+}
+
+impl Answer {
+    /// A word for it, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Answer::Holds => "holds",
+            Answer::Violated => "violated",
+            Answer::Unfinished => "unfinished",
+            Answer::Open => "open",
+        }
+    }
+}
+
+impl From<&Verdict> for Answer {
+    fn from(verdict: &Verdict) -> Answer {
+        match verdict {
+            Verdict::Holds => Answer::Holds,
+            Verdict::Violated(_) => Answer::Violated,
+            Verdict::Unfinished(_) => Answer::Unfinished,
+        }
+    }
 }
 
 /// The verdict.
@@ -118,12 +155,18 @@ impl Report {
             },
             Verdict::Violated(found) => line(format!("error `{}` in {}", found.problem.name(), subject(model))),
             Verdict::Unfinished(limit) => {
-                let limit = match limit {
-                    Limit::States => "of states",
-                    Limit::Memory => "of memory",
-                    Limit::Time => "of time",
-                };
-                line(format!("NOT VERIFIED: in {} are more states than the limit {limit} allows", subject(model)));
+                let subject = subject(model);
+                let more =
+                    |limit| format!("NOT VERIFIED: in {subject} are more states than the limit of {limit} allows");
+                line(match limit {
+                    Limit::States => more("states"),
+                    Limit::Memory => more("memory"),
+                    Limit::Time => more("time"),
+                    Limit::Interrupted => {
+                        format!("NOT VERIFIED: interrupted before all states of {subject} were visited")
+                    }
+                    Limit::Engine => format!("NOT VERIFIED: the engine does not look at all runs of {subject}"),
+                });
             }
         }
         if let Verdict::Violated(found) = &self.verdict {
@@ -160,8 +203,17 @@ impl Report {
             Verdict::Unfinished(_) => "covered, within the states visited",
         };
         let mut all = vec!["deadlock, assertions, bounds, division, overflow, ranges, pools, memory".to_string()];
-        all.extend(self.properties.iter().map(|property| format!("`{property}`")));
+        let progress = "nobody waits for ever while others go on (weak fairness)".to_string();
+        let questions = self.properties.iter().cloned().chain(self.progress.map(|answer| (progress, answer)));
+        let (hold, rest): (Vec<_>, Vec<_>) = questions.partition(|(_, answer)| *answer == Answer::Holds);
+        all.extend(hold.iter().map(|(question, _)| format!("`{question}`")));
         line(format!("{covered}: {}", all.join(", ")));
+        let undecided = |answer: &Answer| matches!(answer, Answer::Unfinished | Answer::Open);
+        let undecided = rest.iter().filter(|(_, answer)| undecided(answer));
+        let undecided: Vec<String> = undecided.map(|(question, _)| format!("`{question}`")).collect();
+        if !undecided.is_empty() {
+            line(format!("not decided: {}", undecided.join(", ")));
+        }
         if !self.restrictions.is_empty() {
             line(format!("not covered: anything but {}", self.restrictions.join("; ")));
         }

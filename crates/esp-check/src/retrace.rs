@@ -2,7 +2,7 @@
 //! single step with all that is said in it, taken once more by the flow IR's `step`.
 
 use crate::counterexample::Traced;
-use crate::moves::{Move, Mover};
+use crate::moves::{Move, MoveEnd, Mover};
 use crate::space::{Space, Stepping};
 use crate::store::{StateRef, Store, hash, signature};
 use quaject_esp_ir::ir::{ChannelId, Location};
@@ -43,10 +43,20 @@ pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Resul
     let mut way = Vec::new();
     settle(&mut mover, &mut numbers, 0..space.instances as u32, &mut way);
     for wanted in &store.signatures(&states)[1..] {
-        let found = try_step_to(&mut mover, &mut numbers, &mut way, &|reached| signature(hash(reached)) == *wanted);
+        let is_wanted = |reached: &[u32]| signature(hash(reached)) == *wanted;
+        let found = try_step_to(&mut mover, &mut numbers, &mut way, Goes::On, &is_wanted);
         assert!(found, "every visited state but the first is reached by a move from its parent");
     }
     Ok(way)
+}
+
+/// Whether a run goes on after a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Goes {
+    /// It does.
+    On,
+    /// The move ends it.
+    Over,
 }
 
 /// Takes the move to the state that is wanted, if there is one.
@@ -54,6 +64,7 @@ pub(crate) fn try_step_to(
     mover: &mut Mover<'_>,
     numbers: &mut [u32],
     way: &mut Vec<Chosen>,
+    goes: Goes,
     is_wanted: &dyn Fn(&[u32]) -> bool,
 ) -> bool {
     mover.find(numbers);
@@ -61,6 +72,10 @@ pub(crate) fn try_step_to(
     let base = hash(numbers);
     for index in 0..mover.found.len() {
         let found = mover.found[index];
+        let leads = if matches!(mover.get(found).end, MoveEnd::Goes) { Goes::On } else { Goes::Over };
+        if leads != goes {
+            continue;
+        }
         mover.apply(found, numbers, base, &mut reached);
         let mut same = reached.clone();
         for group in &mover.space.groups {

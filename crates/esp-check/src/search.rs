@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 64;
 /// Levels with fewer states are not divided.
 const WORTH_DIVIDING: usize = 4 * BATCH;
-const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
+/// How often progress is told.
+pub(crate) const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 
 /// What a search has found wrong.
 #[derive(Clone, Debug)]
@@ -161,6 +162,9 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
         if limits.bytes.is_some_and(|most| self.bytes() as u64 > most) {
             shared.reach(Limit::Memory);
+        }
+        if limits.is_interrupted() {
+            shared.reach(Limit::Interrupted);
         }
     }
 

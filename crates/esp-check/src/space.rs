@@ -13,7 +13,8 @@ use crate::surroundings::Outside;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::explore::{Offered, Standing};
 use quaject_esp_ir::ir::{
-    AltOrder, Boundary, ChannelId, Direction, LabelId, Op, Operation, ProcessId, Terminator, Type, Wait,
+    AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, Operation, ProcessId, Program, Terminator,
+    Type, Wait,
 };
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_ir::step::Control;
@@ -75,6 +76,8 @@ struct ProcessText {
     noticed: bool,
     /// Whom its steps can matter to wherever it is.
     coupled: u128,
+    /// Whether its own code asks no more of pools than what is in objects that it holds, and gives objects back.
+    undemanding: bool,
 }
 
 /// The waits of a process.
@@ -195,7 +198,7 @@ impl<'m> Space<'m> {
                 coupled |= self.users[channel.0 as usize].0;
             }
         }
-        ProcessText { exits, noticed, coupled }
+        ProcessText { exits, noticed, coupled, undemanding: is_undemanding(program, process) }
     }
 
     /// Keeps in every state what these atoms ask for; false if that is too much.
@@ -273,6 +276,15 @@ impl<'m> Space<'m> {
         self.stepping == Stepping::Settled && !self.texts[self.processes[instance as usize].0 as usize].noticed
     }
 
+    /// Whether nobody can tell when an instance runs its own code, if it leaves pools as they are.
+    ///
+    /// It neither takes objects, which can fail by what others took, nor asks how many are free or refer to one. What
+    /// objects hold does not change as long as it refers to them: in automatic memory only their single holder writes.
+    pub(crate) fn is_alone(&self, instance: u32) -> bool {
+        let text = &self.texts[self.processes[instance as usize].0 as usize];
+        !text.noticed && text.undemanding
+    }
+
     /// The instances that can take this message of an instance, or any if it is not known, by their text.
     pub(crate) fn possible_receivers(&self, instance: u32, channel: ChannelId, message: Option<&[Datum]>) -> u128 {
         let Some(message) = message else { return u128::MAX };
@@ -305,6 +317,16 @@ impl<'m> Space<'m> {
         }
         concerned & !bit(instance as usize)
     }
+}
+
+fn is_undemanding(program: &Program, process: &quaject_esp_ir::ir::Process) -> bool {
+    let all = |body: &'_ Body, holds: &dyn Fn(&Op) -> bool| {
+        body.blocks.iter().flat_map(|block| &block.instructions).all(|instruction| holds(&instruction.op))
+    };
+    let asks = |op: &Op| matches!(op, Op::Allocate(_) | Op::IsUnique(_) | Op::FreeObjects(_));
+    let harmless = program.functions.iter().all(|function| all(&function.body, &|op| !asks(op)));
+    let calls = |op: &Op| matches!(op, Op::CallFunction { .. });
+    program.memory == MemoryMode::Automatic && all(&process.body, &|op| !asks(op) && (harmless || !calls(op)))
 }
 
 /// The set of one instance.

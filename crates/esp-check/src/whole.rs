@@ -1,9 +1,9 @@
 //! The moves of a program that is stepped as a whole, because one step can change other instances than its own.
 
-use crate::moves::{Hop, MoveRef, Mover};
+use crate::moves::{Hop, MoveEnd, MoveRef, Mover};
 use quaject_esp_ir::explore::Offered;
 use quaject_esp_ir::ir::ChannelId;
-use quaject_esp_ir::step::Step;
+use quaject_esp_ir::step::{Control, Step};
 
 impl<'m> Mover<'m> {
     pub(crate) fn find_whole(&mut self, numbers: &[u32]) {
@@ -52,6 +52,32 @@ impl<'m> Mover<'m> {
         self.hops.clear();
         self.hops.resize(moves.len(), Hop::Long);
         self.moves = moves;
+    }
+
+    /// Puts own code that is enough to the front of the moves found, and returns how many are enough: the one step of
+    /// somebody who comes to rest without touching a pool when nobody can tell (see [`Space::is_alone`]).
+    ///
+    /// [`Space::is_alone`]: crate::space::Space::is_alone
+    pub(crate) fn reduce_whole(&mut self) -> usize {
+        for index in 0..self.found.len() {
+            let found = self.get(self.found[index]);
+            let (Step::Local { instance }, MoveEnd::Goes, []) = (found.step, &found.end, &found.choices[..]) else {
+                continue;
+            };
+            let [(slot, part)] = found.changes[..] else { continue };
+            if slot != instance || !self.space.is_alone(instance) {
+                continue;
+            }
+            self.load(slot, part);
+            match self.state.control(slot) {
+                Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => {
+                    self.found.swap(0, index);
+                    return 1;
+                }
+                Control::Running { .. } => {}
+            }
+        }
+        self.found.len()
     }
 
     fn channel_from_world(&self, step: Step) -> Option<ChannelId> {

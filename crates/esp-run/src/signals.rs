@@ -1,5 +1,5 @@
-//! Being asked to stop: SIGINT and SIGTERM become something a program's sleep and its engine can look at. A second
-//! signal kills at once, as if nobody had listened.
+//! Being asked to stop: SIGINT and SIGTERM become something a program's sleep and its engine can look at, or a flag for
+//! work that does not sleep. A second signal kills at once, as if nobody had listened.
 
 use crate::trouble::Trouble;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -50,6 +50,47 @@ impl Signals {
     /// Becomes readable when a signal arrives.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+}
+
+/// The signals that have arrived, for work that looks at a flag now and then.
+#[derive(Clone, Debug)]
+pub struct Interrupts {
+    asked: Arc<AtomicBool>,
+    received: Arc<AtomicUsize>,
+}
+
+impl Interrupts {
+    /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
+    pub fn listen() -> Result<Interrupts, Trouble> {
+        let interrupts = Interrupts { asked: Arc::default(), received: Arc::default() };
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: a second signal finds the flag set and ends the process.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupts.asked))
+                .and_then(|_| {
+                    let received = Arc::clone(&interrupts.received);
+                    signal_hook::flag::register_usize(signal, received, signal as usize)
+                })
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupts.asked)))
+                .map_err(|error| {
+                    Trouble::new(format!("cannot listen to signals: {}", crate::trouble::reason(&error)))
+                })?;
+        }
+        Ok(interrupts)
+    }
+
+    /// The flag, which the first signal sets.
+    pub fn asked(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
+    /// The signal that has arrived, if one has.
+    pub fn signal(&self) -> Option<i32> {
+        // Relaxed: no data is handed over.
+        match self.received.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
     }
 }
 

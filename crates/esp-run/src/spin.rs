@@ -5,9 +5,12 @@ use crate::compiler::{Workshop, compiler};
 use crate::trouble::{Trouble, reason};
 use quaject_esp_gen::promela::trail::{self, Trail, Written};
 use quaject_esp_gen::promela::{Model, Property, RESTS, Reduction};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to search, and how far.
@@ -23,6 +26,8 @@ pub struct Spin {
     pub depth: u32,
     /// Whether Spin may leave out runs that differ only in the order of independent steps.
     pub reduction: Reduction,
+    /// Set when the search shall end: see [`Short::Interrupted`].
+    pub interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Spin {
@@ -33,6 +38,7 @@ impl Default for Spin {
             time: Duration::from_secs(600),
             depth: 1_000_000,
             reduction: Reduction::Sound,
+            interrupt: None,
         }
     }
 }
@@ -70,6 +76,11 @@ pub enum Short {
     Memory,
     /// Some runs are longer than the search follows.
     Depth,
+    /// Somebody wished it to end.
+    Interrupted,
+    /// The program can end as a whole: under fairness Spin passes over runs on which a `provided` clause blocks a process
+    /// that it looks at after the one that moves.
+    Exits,
     /// The verifier broke off, saying this.
     Broken(String),
 }
@@ -81,6 +92,11 @@ impl Short {
             Short::Time => "the time was up".to_string(),
             Short::Memory => "the memory was used up".to_string(),
             Short::Depth => "some runs are longer than the search follows".to_string(),
+            Short::Interrupted => "interrupted".to_string(),
+            Short::Exits => {
+                "it does not look at all runs that `exit` ends; the built-in engine, without `--engine spin`, does"
+                    .to_string()
+            }
             Short::Broken(said) => format!("the verifier broke off: {said}"),
         }
     }
@@ -105,12 +121,44 @@ pub struct Search {
     pub searching: Duration,
 }
 
-/// What a program wrote, and whether it was given the time to.
+impl Search {
+    /// One that was interrupted before it began.
+    fn interrupted(compiling: Duration) -> Search {
+        Search {
+            found: Found::NothingSoFar(Short::Interrupted),
+            states: 0,
+            transitions: 0,
+            depth: 0,
+            state_bytes: 0,
+            compiling,
+            searching: Duration::ZERO,
+        }
+    }
+}
+
+/// What a program wrote, and how it ended.
 struct Said {
     text: String,
     errors: String,
-    success: bool,
-    stopped: bool,
+    ending: Ending,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    /// By itself, with status 0.
+    Well,
+    /// By itself, with another status or of a signal.
+    Badly,
+    /// It was stopped, for this reason.
+    Stopped(Stop),
+}
+
+/// Why a program was stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    Time,
+    Wish,
 }
 
 impl Spin {
@@ -119,9 +167,14 @@ impl Spin {
         let workshop = Workshop::open()?;
         workshop.write(MODEL, &model.text)?;
         let start = Instant::now();
-        self.translate(&workshop, question)?;
-        self.compile(&workshop, model, question, Order::Depth)?;
+        let made =
+            self.translate(&workshop, question).and_then(|()| self.compile(&workshop, model, question, Order::Depth));
         let compiling = start.elapsed();
+        // Who is interrupted need not have made it, and is not to blame.
+        if self.is_interrupted() {
+            return Ok(Search::interrupted(compiling));
+        }
+        made?;
         let start = Instant::now();
         let said = self.pan(&workshop, question)?;
         let searching = start.elapsed();
@@ -137,6 +190,9 @@ impl Spin {
         let Some(what) = violation(&said.text) else {
             search.found = match incomplete(&said) {
                 Some(why) => Found::NothingSoFar(why),
+                None if question != Question::Safety && model.reduction == Reduction::Unsound => {
+                    Found::NothingSoFar(Short::Exits)
+                }
                 None => Found::Nothing,
             };
             return Ok(search);
@@ -145,11 +201,13 @@ impl Spin {
             // The first run found may be long; looking in all directions at once finds a shortest one. It may take
             // more memory than there is: then the first run stands.
             let longer = self.trail(&workshop, model, instances, &said)?;
-            self.compile(&workshop, model, question, Order::Breadth)?;
-            let again = self.pan(&workshop, question)?;
-            let shorter = match violation(&again.text) {
-                Some(_) => Some(self.trail(&workshop, model, instances, &again)?),
-                None => None,
+            let again =
+                self.compile(&workshop, model, question, Order::Breadth).and_then(|()| self.pan(&workshop, question));
+            let shorter = match again {
+                Ok(again) if violation(&again.text).is_some() => Some(self.trail(&workshop, model, instances, &again)?),
+                Ok(_) => None,
+                Err(_) if self.is_interrupted() => None,
+                Err(trouble) => return Err(trouble),
             };
             let shortest = match shorter {
                 Some(trail) if !trail.steps.is_empty() && trail.steps.len() <= longer.steps.len() => trail,
@@ -170,6 +228,11 @@ impl Spin {
         Ok(search)
     }
 
+    fn is_interrupted(&self) -> bool {
+        // Relaxed: nothing is handed over with the flag.
+        self.interrupt.as_ref().is_some_and(|wish| wish.load(Ordering::Relaxed))
+    }
+
     fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), Trouble> {
         let mut command = Command::new("spin");
         match question {
@@ -179,13 +242,13 @@ impl Spin {
             }
         }
         command.args(["-a", MODEL]).current_dir(workshop.path(""));
-        let said = run(&mut command, self.time).map_err(|error| {
+        let said = self.run(&mut command, self.time).map_err(|error| {
             Trouble::new(format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
         })?;
         // Spin tells of errors on its output.
-        if said.success && !said.text.contains("rror:") {
+        if said.ending == Ending::Well && !said.text.contains("rror:") {
             return Ok(());
         }
         Err(Trouble::new(format!(
@@ -222,11 +285,11 @@ impl Spin {
                 command.arg("-DBFS");
             }
         }
-        let said = run(&mut command, self.time.max(Duration::from_secs(60))).map_err(|error| {
+        let said = self.run(&mut command, self.time.max(Duration::from_secs(60))).map_err(|error| {
             Trouble::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
                 .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
         })?;
-        if said.success {
+        if said.ending == Ending::Well {
             return Ok(());
         }
         let told = said.errors.trim_end();
@@ -239,8 +302,59 @@ impl Spin {
         if let Question::Property(property) = question {
             command.args(["-a", "-f", "-N", &property.name]);
         }
-        run(&mut command, self.time)
+        self.run(&mut command, self.time)
             .map_err(|error| Trouble::new(format!("cannot run Spin's verifier: {}", reason(&error))))
+    }
+
+    /// Runs a program to its end, or stops it when the time is up or somebody wishes.
+    fn run(&self, command: &mut Command, time: Duration) -> std::io::Result<Said> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
+        let read = |stream: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            // A program that is stopped leaves what it wrote so far.
+            let _ = stream.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        std::thread::scope(|scope| {
+            let text = scope.spawn(move || output.as_mut().map(|stream| read(stream)).unwrap_or_default());
+            let errors = scope.spawn(move || errors.as_mut().map(|stream| read(stream)).unwrap_or_default());
+            let ending = self.wait(&mut child, time)?;
+            let text = text.join().unwrap_or_default();
+            let errors = errors.join().unwrap_or_default();
+            Ok(Said { text, errors, ending })
+        })
+    }
+
+    /// Waits for the end.
+    fn wait(&self, child: &mut Child, time: Duration) -> std::io::Result<Ending> {
+        // A time that no clock reaches is none.
+        let mut deadline = Instant::now().checked_add(time);
+        let mut stopped = None;
+        let mut pause = Duration::from_micros(200);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                let by_itself = if status.success() { Ending::Well } else { Ending::Badly };
+                // A terminal's Ctrl-C reaches the child as well.
+                let wish = self.is_interrupted().then_some(Stop::Wish);
+                return Ok(stopped.or(wish).map_or(by_itself, Ending::Stopped));
+            }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            match stopped {
+                Some(_) if is_late => child.kill()?,
+                None if is_late || self.is_interrupted() => {
+                    stopped = Some(if is_late { Stop::Time } else { Stop::Wish });
+                    // Spin's verifier then says how far it was. If it has ended meanwhile, the next look tells.
+                    if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                        let _ = kill_process(process, Signal::INT);
+                    }
+                    deadline = Instant::now().checked_add(LAST_WORDS);
+                }
+                Some(_) | None => {}
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
     }
 
     /// The run that the verifier has written, as steps.
@@ -256,6 +370,8 @@ impl Spin {
 }
 
 const MODEL: &str = "model.pml";
+/// How long a program that is stopped may take to say how far it was.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// In which order states are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -288,8 +404,10 @@ fn violation(text: &str) -> Option<Violation> {
 
 /// Why a search that has found nothing says little.
 fn incomplete(said: &Said) -> Option<Short> {
-    if said.stopped {
-        return Some(Short::Time);
+    match said.ending {
+        Ending::Stopped(Stop::Time) => return Some(Short::Time),
+        Ending::Stopped(Stop::Wish) => return Some(Short::Interrupted),
+        Ending::Well | Ending::Badly => {}
     }
     if said.text.contains("max search depth too small") {
         return Some(Short::Depth);
@@ -297,7 +415,7 @@ fn incomplete(said: &Said) -> Option<Short> {
     if said.text.contains("MEMLIM") || said.text.contains("out of memory") || said.errors.contains("out of memory") {
         return Some(Short::Memory);
     }
-    if !said.success || !said.text.contains("errors: 0") {
+    if said.ending != Ending::Well || !said.text.contains("errors: 0") {
         return Some(Short::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
     }
     None
@@ -313,42 +431,4 @@ fn number_before(text: &str, words: &str) -> u64 {
 fn number_after(text: &str, words: &str) -> u64 {
     let after = text.find(words).map_or("", |at| &text[at + words.len()..]);
     after.split(|c: char| !c.is_ascii_digit()).next().and_then(|word| word.parse().ok()).unwrap_or(0)
-}
-
-/// Runs a program to its end, or stops it when the time is up.
-fn run(command: &mut Command, time: Duration) -> std::io::Result<Said> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
-    let read = |stream: &mut dyn Read| {
-        let mut bytes = Vec::new();
-        // A program that is stopped leaves what it wrote so far.
-        let _ = stream.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    std::thread::scope(|scope| {
-        let text = scope.spawn(move || output.as_mut().map(|stream| read(stream)).unwrap_or_default());
-        let errors = scope.spawn(move || errors.as_mut().map(|stream| read(stream)).unwrap_or_default());
-        let (success, stopped) = wait(&mut child, time)?;
-        let text = text.join().unwrap_or_default();
-        let errors = errors.join().unwrap_or_default();
-        Ok(Said { text, errors, success, stopped })
-    })
-}
-
-/// Whether it ended well, and whether it had to be stopped.
-fn wait(child: &mut Child, time: Duration) -> std::io::Result<(bool, bool)> {
-    let deadline = Instant::now() + time;
-    let mut pause = Duration::from_micros(200);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok((status.success(), false));
-        }
-        if Instant::now() >= deadline {
-            child.kill()?;
-            child.wait()?;
-            return Ok((false, true));
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
 }

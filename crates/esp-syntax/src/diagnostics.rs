@@ -79,6 +79,7 @@ codes! {
     E0801 "model lacks a range",
     E0802 "property says nothing",
     E0803 "cannot be abstracted",
+    E0804 "Promela cannot say it",
     W0901 "hides an item",
     W0902 "implicit extern function",
     W0903 "channel without a writer or reader",

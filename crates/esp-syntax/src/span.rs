@@ -79,6 +79,19 @@ impl SourceFile {
         LineColumn { line: line as u32 + 1, column: column + 1 }
     }
 
+    /// The name, number or sign that begins at a line and column, in bytes; empty past the end.
+    fn word_at(&self, place: LineColumn) -> (u32, u32) {
+        let line = self.line_starts.get((place.line as usize).wrapping_sub(1)).copied().unwrap_or(u32::MAX) as usize;
+        let Some(rest) = self.text.get(line..) else { return (self.text.len() as u32, self.text.len() as u32) };
+        let column = (place.column as usize).saturating_sub(1);
+        let before = rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at);
+        let word = &rest[before..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = word.find(|c| !is_name(c)).unwrap_or(word.len());
+        let length = if name > 0 { name } else { word.chars().next().map_or(0, char::len_utf8) };
+        ((line + before) as u32, (line + before + length) as u32)
+    }
+
     /// How many characters begin before a byte offset.
     fn characters_before(&self, offset: u32) -> u32 {
         let offset = offset as usize;
@@ -121,6 +134,12 @@ impl SourceMap {
         &self.files
     }
 
+    /// The name, number or sign that begins at a line and column; empty where there is none.
+    pub fn word_at(&self, file: FileId, place: LineColumn) -> Span {
+        let (start, end) = self.file(file).word_at(place);
+        Span::new(file, start, end)
+    }
+
     /// Line and column at which a span starts.
     pub fn start(&self, span: Span) -> LineColumn {
         self.file(span.file).line_column(span.start)
@@ -129,7 +148,17 @@ impl SourceMap {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineColumn, STRIDE, SourceFile};
+    use super::{FileId, LineColumn, STRIDE, SourceFile, SourceMap, Span};
+
+    #[test]
+    fn words_are_found_where_they_begin() {
+        let mut sources = SourceMap::default();
+        let file = sources.add(SourceFile::new("a.esp", "é in(c1, x);\n\nout"));
+        let at = |line, column| sources.word_at(file, LineColumn { line, column });
+        let span = |start, end| Span::new(FileId(0), start, end);
+        assert_eq!((at(1, 1), at(1, 3), at(1, 5), at(1, 6)), (span(0, 2), span(3, 5), span(5, 6), span(6, 8)));
+        assert_eq!((at(3, 1), at(3, 4), at(4, 1), at(0, 0)), (span(15, 18), span(18, 18), span(18, 18), span(18, 18)));
+    }
 
     #[test]
     fn columns_count_characters_also_far_into_a_line() {

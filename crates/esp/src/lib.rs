@@ -10,7 +10,9 @@ mod paths;
 
 pub use describe::type_name;
 pub use graph::graph;
-pub use models::{Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, whole};
+pub use models::{
+    Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, unsayable, whole,
+};
 pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Why};

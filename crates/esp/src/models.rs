@@ -2,12 +2,13 @@
 
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
+use quaject_esp_gen::promela;
 use quaject_esp_ir::lower::{lower_concrete, lower_model, lower_model_with_variables};
 use quaject_esp_ir::model::{ModelProgram, Scope};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
 use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};
-use quaject_esp_syntax::span::SourceMap;
+use quaject_esp_syntax::span::{FileId, LineColumn, SourceMap, Span};
 
 /// What of a program is to be explored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -147,11 +148,27 @@ pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[U
 
 /// A property that cannot be checked (E0802).
 pub fn bad_property(program: &hir::Program, model: &ModelProgram, bad: &BadProperty) -> Diagnostic {
-    let found = program.models.iter().find(|found| Some(&found.name) == model.name.as_ref());
-    let span = found.and_then(|found| found.property_spans.get(bad.number)).copied().unwrap_or_default();
-    let diagnostic = Diagnostic::new(Code::E0802, span, bad.message.clone());
+    let diagnostic = Diagnostic::new(Code::E0802, property_span(program, model, bad.number), bad.message.clone());
     match &bad.help {
         Some(help) => diagnostic.help(help.clone()),
         None => diagnostic,
     }
+}
+
+fn property_span(program: &hir::Program, model: &ModelProgram, number: usize) -> Span {
+    let found = program.models.iter().find(|found| Some(&found.name) == model.name.as_ref());
+    found.and_then(|found| found.property_spans.get(number)).copied().unwrap_or_default()
+}
+
+/// What Promela cannot say of a model (E0804, or E0802 for a property that names what there is not).
+pub fn unsayable(modelled: &Modelled, model: &ModelProgram, refusal: &promela::Refusal) -> Diagnostic {
+    let place = refusal.location;
+    let span = match (&modelled.program, refusal.property) {
+        (Some(program), Some(number)) => property_span(program, model, number),
+        (Some(_) | None, _) if place.line == 0 => Span::default(),
+        (Some(_) | None, _) => {
+            modelled.sources.word_at(FileId(place.file), LineColumn { line: place.line, column: place.column })
+        }
+    };
+    Diagnostic::new(refusal.code, span, refusal.message.clone()).help(refusal.help.clone())
 }

@@ -106,6 +106,7 @@ fn spin_says_the_same_of_abstracted_models() {
         time: Duration::from_secs(60),
         depth: 200_000,
         reduction: promela::Reduction::Unsound,
+        interrupt: None,
     };
     let wanted = Effort::wanted().pick(4, 25, 400usize);
     let (mut compared, mut wrong) = (0, 0);

@@ -27,6 +27,7 @@ fn spin() -> Spin {
         time: Duration::from_secs(60),
         depth: 200_000,
         reduction: Reduction::Unsound,
+        interrupt: None,
     }
 }
 

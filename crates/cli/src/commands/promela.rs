@@ -1,18 +1,20 @@
 //! `qj build --emit promela` and `qj verify --engine spin`: models for Spin, and its verdicts in our words.
 
-use super::verify::{no_such, tell};
+use super::verify::{open, tell, too_many};
 use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
-use quaject_esp::{Modelled, Part, Subject};
-use quaject_esp_check::{Counterexample, Limit, Options, Problem, Refusal, Report, Verdict, follow, restrictions};
+use quaject_esp::{Modelled, Subject};
+use quaject_esp_check::{
+    Answer, Compaction, Counterexample, Limit, Options, Problem, Refusal, Report, Symmetry, Verdict, follow,
+    restrictions,
+};
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
-use quaject_esp_run::disk::open_program;
 use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes a program's model, or one of its models.
@@ -25,7 +27,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
         let trouble = Trouble::usage("the program has several models");
         return Err(Stop::at(trouble.help(format!("choose one with `--model`: {}", names.join(", ")))));
     };
-    let Some(text) = generate(terminal, model, checks) else { return Ok(Status::Wrong) };
+    let Some(text) = generate(terminal, &modelled, model, checks) else { return Ok(Status::Wrong) };
     deliver(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
@@ -34,74 +36,51 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
     Ok(Status::Done)
 }
 
-fn open(terminal: &Terminal, file: &Path, subject: &Subject) -> Result<Modelled, Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
-    let modelled = quaject_esp::models(source, &mut disk, subject).map_err(no_such)?;
-    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
-    Ok(modelled)
-}
-
 /// The model's text; nothing if Promela cannot say it, which is told then.
-fn generate(terminal: &Terminal, model: &ModelProgram, checks: Checks) -> Option<promela::Model> {
+fn generate(terminal: &Terminal, modelled: &Modelled, model: &ModelProgram, checks: Checks) -> Option<promela::Model> {
     match promela::generate(model, checks) {
         Ok(text) => Some(text),
         Err(refusals) => {
-            for refusal in refusals {
-                let place = location_text(&model.program, refusal.location);
-                let place = if place.is_empty() { place } else { format!("{place}: ") };
-                terminal.trouble(&Trouble::new(format!("{place}{}", refusal.message)).help(refusal.help));
-            }
+            let told = |refusal| quaject_esp::unsayable(modelled, model, refusal);
+            let diagnostics: Vec<_> = refusals.iter().map(told).collect();
+            terminal.diagnostics(&modelled.sources, &diagnostics);
             None
         }
     }
 }
 
-/// Verifies with Spin what `qj verify` verifies by itself.
-pub(crate) fn verify(terminal: &Terminal, arguments: &Verify, options: &Options) -> Result<Status, Stop> {
-    let scope = match (&arguments.process, &arguments.slice[..]) {
-        (Some(process), _) => Some(Part::Process(process.clone())),
-        (None, []) => None,
-        (None, names) => Some(Part::Slice(names.to_vec())),
-    };
-    let modelled = open(terminal, &arguments.file, &Subject { model: arguments.model.clone(), scope })?;
-    let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
-    let spin = Spin {
-        memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
-        time: arguments
-            .max_time
-            .map_or(Duration::from_secs(3600), |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
-        reduction: if arguments.no_reduction { Reduction::Unsound } else { Reduction::Sound },
-        ..Spin::default()
-    };
-    let mut status = Status::Done;
-    for model in models {
-        let Some(text) = generate(terminal, model, Checks::On) else { return Ok(Status::Wrong) };
-        let found = one(&spin, &modelled, model, &text, options, arguments.json)?;
-        if status != Status::Wrong && found != Status::Done {
-            status = found;
-        }
-    }
-    Ok(status)
-}
-
-/// Asks one model for its faults, then for each of its properties.
-fn one(
-    spin: &Spin,
+/// Explores one model with Spin: asks for its faults, then for each of its properties.
+pub(crate) fn one(
+    terminal: &Terminal,
     modelled: &Modelled,
     model: &ModelProgram,
-    text: &promela::Model,
     options: &Options,
-    json: bool,
+    arguments: &Verify,
 ) -> Result<Status, Stop> {
+    let Some(text) = &generate(terminal, modelled, model, Checks::On) else { return Ok(Status::Wrong) };
+    let spin = Spin {
+        memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
+        time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
+        reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
+        interrupt: options.limits.interrupt.as_ref().map(|wish| Arc::clone(&wish.0)),
+        ..Spin::default()
+    };
     let instances = model.program.instance_count();
     let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
     let mut broken = None;
+    let sources = text.properties.iter().map(|property| property.source.clone());
+    let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
     if search.found == Found::Nothing {
-        for property in &text.properties {
+        for (property, (source, answer)) in text.properties.iter().zip(&mut properties) {
             let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
+            *answer = match next.found {
+                Found::Nothing => Answer::Holds,
+                Found::NothingSoFar(_) => Answer::Unfinished,
+                Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => Answer::Violated,
+            };
             if next.found != Found::Nothing {
                 search = next;
-                broken = Some(property.source.clone());
+                broken = Some(source.clone());
                 break;
             }
         }
@@ -113,8 +92,14 @@ fn one(
             Verdict::Unfinished(match why {
                 Short::Memory => Limit::Memory,
                 Short::Time => Limit::Time,
-                Short::Depth | Short::Broken(_) => Limit::States,
+                Short::Interrupted => Limit::Interrupted,
+                Short::Depth => Limit::States,
+                Short::Exits | Short::Broken(_) => Limit::Engine,
             })
+        }
+        // A run for ever is not taken again on the program, which may not have it.
+        Found::Property(_) if !text.approximations.is_empty() => {
+            return unsure(model, text, &search, Doubt::NotTaken, arguments.json);
         }
         Found::Property(trail) => Verdict::Violated(Counterexample {
             problem: Problem::Property { property: broken.unwrap_or_default() },
@@ -123,13 +108,8 @@ fn one(
         }),
         Found::Deadlock(trail) | Found::Fault(trail) => match follow(model, &trail.steps).map_err(refused)? {
             Some(found) => Verdict::Violated(found),
-            None => return spurious(model, text, &search, json),
+            None => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
         },
-    };
-    let status = match &verdict {
-        Verdict::Holds => Status::Done,
-        Verdict::Violated(_) => Status::Wrong,
-        Verdict::Unfinished(_) => Status::Unfinished,
     };
     let report = Report {
         verdict,
@@ -140,15 +120,25 @@ fn one(
         elapsed: search.compiling + search.searching,
         unreached: Vec::new(),
         restrictions: restrictions(model),
-        properties: text.properties.iter().map(|property| property.source.clone()).collect(),
+        properties,
+        progress: None,
     };
-    tell(modelled, model, options, &report, json)?;
-    Ok(status)
+    let options = Options {
+        reduction: match spin.reduction {
+            Reduction::Sound => quaject_esp_check::Reduction::On,
+            Reduction::Unsound => quaject_esp_check::Reduction::Off,
+        },
+        symmetry: Symmetry::Off,
+        compaction: Compaction::Off,
+        ..options.clone()
+    };
+    tell(modelled, model, &options, &report, arguments)
 }
 
 fn refused(refusal: Refusal) -> Stop {
     match refusal {
         Refusal::TooLarge(error) => Stop::at(Trouble::new(error.to_string())),
+        Refusal::TooMany(instances) => Stop::at(too_many(instances)),
         Refusal::Property(bad) => {
             let trouble = Trouble::new(bad.message);
             Stop::at(match bad.help {
@@ -160,22 +150,41 @@ fn refused(refusal: Refusal) -> Stop {
     }
 }
 
-/// The model went wrong where the program does not.
-fn spurious(model: &ModelProgram, text: &promela::Model, search: &Search, json: bool) -> Result<Status, Stop> {
+/// Why a run of the model says nothing of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doubt {
+    /// The program has no such run.
+    NoSuchRun,
+    /// Nobody has taken it there.
+    NotTaken,
+}
+
+/// The model went wrong where the program does not, or need not.
+fn unsure(
+    model: &ModelProgram,
+    text: &promela::Model,
+    search: &Search,
+    doubt: Doubt,
+    json: bool,
+) -> Result<Status, Stop> {
     let place = |location| location_text(&model.program, location);
+    let (label, said) = match doubt {
+        Doubt::NoSuchRun => ("spurious", "is spurious: the program has no such run"),
+        Doubt::NotTaken => ("unknown", "may be spurious"),
+    };
     if json {
         let cause = |found: &promela::Approximation| format!("{}: {}", place(found.location), found.what);
         let line = serde_json::json!({
             "model": model.name.as_deref(),
             "verdict": "unfinished",
             "states": search.states,
-            "label": "spurious",
+            "label": label,
             "causes": text.approximations.iter().map(cause).collect::<Vec<_>>(),
         });
         print_verdict(format!("{line}\n").as_bytes())?;
         return Ok(Status::Unfinished);
     }
-    let mut told = String::from("NOT VERIFIED: what Spin has found is spurious: the program has no such run\n");
+    let mut told = format!("NOT VERIFIED: what Spin has found {said}\n");
     for approximation in &text.approximations {
         let place = place(approximation.location);
         told.push_str(&format!("the model does more than the program at {place}: {}\n", approximation.what));

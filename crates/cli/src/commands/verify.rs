@@ -4,60 +4,89 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Compaction, Counterexample, Label, Limits, Liveness, Options, Progress, Reduction, Refusal, Report, Symmetry,
-    Verdict, script,
+    Answer, Compaction, Counterexample, Interrupt, Label, Limits, Liveness, Options, Progress, Reduction, Refusal,
+    Report, Symmetry, Verdict, script,
 };
 use quaject_esp_ir::datum::print_message;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
-use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::{open_program, open_recorded};
 use quaject_esp_run::files::write_file;
+use quaject_esp_run::{Interrupts, Trouble, die_of};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
-    if arguments.engine == VerifyEngine::Spin {
-        return super::promela::verify(terminal, &arguments, &options(&arguments));
-    }
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
-    let modelled = quaject_esp::models(source, &mut disk, &subject(&arguments)).map_err(no_such)?;
-    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    refuse_idle_options(&arguments)?;
+    let modelled = open(terminal, &arguments.file, &subject(&arguments))?;
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
-    let options = options(&arguments);
+    let interrupts = Interrupts::listen().map_err(Stop::at)?;
+    let options = options(&arguments, &interrupts);
     let mut status = Status::Done;
     for model in models {
-        let found = match explore(terminal, &modelled, model, &options)? {
-            Some(report) => {
-                tell(&modelled, model, &options, &report, arguments.json)?;
-                if let Verdict::Violated(found) = &report.verdict {
-                    keep(&arguments, &modelled, model, found)?;
-                }
-                match report.verdict {
-                    Verdict::Holds => Status::Done,
-                    Verdict::Violated(_) => Status::Wrong,
-                    Verdict::Unfinished(_) => Status::Unfinished,
-                }
-            }
-            None => Status::Wrong,
+        let found = match arguments.engine {
+            VerifyEngine::Builtin => one(terminal, &modelled, model, &options, &arguments)?,
+            VerifyEngine::Spin => super::promela::one(terminal, &modelled, model, &options, &arguments)?,
         };
         // An error outweighs an open question.
         if status != Status::Wrong && found != Status::Done {
             status = found;
         }
+        if let (Status::Unfinished, Some(signal)) = (found, interrupts.signal()) {
+            die_of(signal);
+        }
     }
     Ok(status)
+}
+
+/// Explores one model and says what has come of it.
+fn one(
+    terminal: &Terminal,
+    modelled: &Modelled,
+    model: &ModelProgram,
+    options: &Options,
+    arguments: &Verify,
+) -> Result<Status, Stop> {
+    let Some(report) = explore(terminal, modelled, model, options)? else { return Ok(Status::Wrong) };
+    tell(modelled, model, options, &report, arguments)
+}
+
+/// Refuses what Spin cannot do: whoever asks for it expects an answer.
+fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
+    let options = [
+        ("--progress", arguments.progress),
+        ("--compact", arguments.compact),
+        ("--symmetry", arguments.symmetry),
+        ("--max-states", arguments.max_states.is_some()),
+        ("--threads", arguments.threads > 1),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given && arguments.engine == VerifyEngine::Spin) {
+        Some((option, _)) => {
+            let trouble = Trouble::usage(format!("`{option}` has no meaning for Spin"));
+            Err(Stop::at(trouble.help("the built-in engine does it: leave out `--engine spin`")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads a program and says what is to be said of it.
+pub(crate) fn open(terminal: &Terminal, file: &Path, subject: &Subject) -> Result<Modelled, Stop> {
+    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
+    let modelled = quaject_esp::models(source, &mut disk, subject).map_err(no_such)?;
+    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    Ok(modelled)
 }
 
 /// How long the whole program is looked at, in seconds, and how much memory that may take.
 const CONFIRMING: (u64, u64) = (10, 1_000_000_000);
 
 /// Whether the program itself goes wrong in the same way as a model that does more; nothing for other models.
-fn label(modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Option<Label> {
+fn label(modelled: &Modelled, model: &ModelProgram, found: &Counterexample, options: &Options) -> Option<Label> {
     let whole = quaject_esp::whole(modelled, model)?;
     let (seconds, bytes) = CONFIRMING;
-    let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)) };
+    let interrupt = options.limits.interrupt.clone();
+    let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)), interrupt };
     let label = quaject_esp_check::confirm(&whole, model, found, &limits);
     // What comes from outside can need ranges there.
     Some(label.unwrap_or_else(|_| Label::not_asked(model, found)))
@@ -76,7 +105,7 @@ pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
     for (number, model) in models.iter().enumerate() {
         let left = Duration::from_millis(GLANCE_MS).saturating_sub(started.elapsed());
         let time = left / (models.len() - number) as u32;
-        let limits = Limits { states: None, bytes: Some(256_000_000), time: Some(time) };
+        let limits = Limits { bytes: Some(256_000_000), time: Some(time), ..Limits::default() };
         let options = Options { limits, ..Options::default() };
         // What cannot be explored, or not in this time, is for `qj verify` to tell.
         let Ok(report) = quaject_esp_check::check(model, &options, &mut |_| {}) else { continue };
@@ -129,7 +158,7 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
         shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
     }
     print_verdict(followed.text(model).as_bytes())?;
-    if let Some(label) = label(&modelled, model, &followed) {
+    if let Some(label) = label(&modelled, model, &followed, &Options::default()) {
         print_verdict(format!("{}\n", label.text()).as_bytes())?;
     }
     Ok(Status::Fault)
@@ -152,7 +181,7 @@ pub(crate) fn no_such(error: NoSuch) -> Stop {
     })
 }
 
-fn options(arguments: &Verify) -> Options {
+fn options(arguments: &Verify, interrupts: &Interrupts) -> Options {
     Options {
         reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
@@ -163,6 +192,7 @@ fn options(arguments: &Verify) -> Options {
             states: arguments.max_states,
             bytes: Some(arguments.max_memory.saturating_mul(1_000_000)),
             time: arguments.max_time.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+            interrupt: Some(Interrupt(interrupts.asked())),
         },
     }
 }
@@ -192,6 +222,7 @@ fn explore(
             Trouble::new(error.to_string())
                 .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
         )),
+        Err(Refusal::TooMany(instances)) => Err(Stop::at(too_many(instances))),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.diagnostics(&modelled.sources, &[quaject_esp::bad_property(program, model, &bad)]);
@@ -205,35 +236,50 @@ fn explore(
     }
 }
 
+/// Of more instances than that, runs that go on for ever are not looked for.
+pub(crate) fn too_many(instances: u32) -> Trouble {
+    let most = quaject_esp_check::MOST_FAIR;
+    Trouble::new(format!("properties and `--progress` are for {most} instances at most, and there are {instances}"))
+        .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")
+}
+
 fn progress_line(now: &Progress) -> String {
     let rate = now.states as f64 / now.elapsed.as_secs_f64();
     let megabytes = now.bytes as f64 / 1e6;
     format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
 }
 
-/// Says a verdict, and of a run that goes wrong whether it is one of the program itself.
+/// Says a verdict, and of a run that goes wrong whether it is one of the program itself, and keeps that run.
 pub(crate) fn tell(
     modelled: &Modelled,
     model: &ModelProgram,
     options: &Options,
     report: &Report,
-    json: bool,
-) -> Result<(), Stop> {
+    arguments: &Verify,
+) -> Result<Status, Stop> {
     let label_of = || match &report.verdict {
-        Verdict::Violated(found) => label(modelled, model, found),
+        Verdict::Violated(found) => label(modelled, model, found, options),
         Verdict::Holds | Verdict::Unfinished(_) => None,
     };
-    if json {
+    if arguments.json {
         let mut line = json_of(model, options, report, label_of().as_ref()).to_string();
         line.push('\n');
-        return print_verdict(line.as_bytes());
+        print_verdict(line.as_bytes())?;
+    } else {
+        // The label can take a while.
+        print_verdict(report.text(model, options).as_bytes())?;
+        if let Some(label) = label_of() {
+            print_verdict(format!("{}\n", label.text()).as_bytes())?;
+        }
     }
-    // The label can take a while.
-    print_verdict(report.text(model, options).as_bytes())?;
-    match label_of() {
-        Some(label) => print_verdict(format!("{}\n", label.text()).as_bytes()),
-        None => Ok(()),
-    }
+    Ok(match &report.verdict {
+        Verdict::Holds => Status::Done,
+        Verdict::Violated(found) => {
+            keep(arguments, modelled, model, found)?;
+            Status::Wrong
+        }
+        Verdict::Unfinished(_) => Status::Unfinished,
+    })
 }
 
 /// The verdict for programs.
@@ -256,9 +302,20 @@ fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Opti
         };
         found.steps.iter().map(step).collect()
     };
+    let properties = report.properties.iter();
+    let properties: Vec<serde_json::Value> = properties
+        .map(|(property, answer)| serde_json::json!({ "property": property, "verdict": answer.name() }))
+        .collect();
+    let limit = match &report.verdict {
+        Verdict::Unfinished(limit) => Some(limit.name()),
+        Verdict::Holds | Verdict::Violated(_) => None,
+    };
     serde_json::json!({
         "model": model.name.as_deref(),
         "verdict": verdict,
+        "limit": limit,
+        "properties": properties,
+        "progress": report.progress.map_or("not asked", Answer::name),
         "states": report.states,
         "steps": report.transitions,
         "depth": report.depth,

@@ -287,3 +287,38 @@ fn who_waits_for_ever() {
         "#]],
     );
 }
+
+/// Who can end the program does so in the end, and nothing happens afterwards; labels on the way there are passed.
+#[test]
+fn a_run_that_somebody_ends_stays_where_it_was_then() {
+    let says = |property: &str, expected: Expect| {
+        let text = format!(
+            "channel c(); process p {{ #done exit(0); }}
+             process q {{ while {{ #1 idle out(c); }} }} process r {{ while {{ idle in(c); }} }}
+             model m {{ ltl \"{property}\"; }}"
+        );
+        let found = explore(&model(&text, None), &Options::default());
+        let told = match &found.verdict {
+            Verdict::Holds => "holds".to_string(),
+            Verdict::Violated(run) => run.text(&model(&text, None)),
+            Verdict::Unfinished(limit) => format!("{limit:?}"),
+        };
+        expected.assert_eq(&told);
+    };
+    says("<> [] q@L1 || <> [] !q@L1", expect!["holds"]);
+    says("<> p@Ldone", expect!["holds"]);
+    says(
+        "[] <> !q@L1",
+        expect![[r#"
+               and so for ever
+            property `[] <> !q@L1` does not hold
+        "#]],
+    );
+    says(
+        "[] !p@Ldone",
+        expect![[r#"
+               and so for ever
+            property `[] !p@Ldone` does not hold
+        "#]],
+    );
+}

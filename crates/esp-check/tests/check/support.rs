@@ -58,7 +58,7 @@ pub(crate) const UNREDUCED: Options = Options {
     compaction: Compaction::Off,
     liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
-    limits: quaject_esp_check::Limits { states: None, bytes: None, time: None },
+    limits: quaject_esp_check::Limits { states: None, bytes: None, time: None, interrupt: None },
 };
 
 /// A line for the verdict, the run if there is one, and lines that are never executed. Reduced and not, by one thread

@@ -10,7 +10,7 @@
 //!
 //! Knows nothing of processes.
 
-use quaject_esp_ir::ir::{IntType, PoolId, ProcessId, Type, TypeId, TypeTable};
+use quaject_esp_ir::ir::{Body, IntType, Location, PoolId, ProcessId, Program, Type, TypeId, TypeTable};
 
 /// What one number of Promela memory is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,6 +96,24 @@ fn named(types: &TypeTable, (name, ty): &(smol_str::SmolStr, Option<TypeId>)) ->
 pub(super) fn wider_than(types: &TypeTable, most: usize) -> Option<TypeId> {
     let mut known = vec![None; types.types().len()];
     (0..types.types().len() as u32).map(TypeId).find(|ty| count(types, *ty, &mut known) > most)
+}
+
+/// Where a program first names a type with more leaves than `most`: a channel of such messages, else a process or
+/// function with such a variable, else its first process.
+pub(super) fn first_user(program: &Program, most: usize) -> Location {
+    let mut known = vec![None; program.types.types().len()];
+    let mut is_wide = |ty: TypeId| count(&program.types, ty, &mut known) > most;
+    let channel = program.channels.iter().find(|channel| channel.payload.iter().any(|ty| is_wide(*ty)));
+    if let Some(channel) = channel {
+        return channel.location;
+    }
+    let mut holds = |body: &Body| body.slots.iter().any(|slot| is_wide(slot.ty));
+    if let Some(process) = program.processes.iter().find(|process| holds(&process.body)) {
+        return process.location;
+    }
+    let function = program.functions.iter().find(|function| holds(&function.body));
+    let block = function.and_then(|function| function.body.blocks.first()).map(|block| block.location);
+    block.or(program.processes.first().map(|process| process.location)).unwrap_or_default()
 }
 
 fn count(types: &TypeTable, ty: TypeId, known: &mut Vec<Option<usize>>) -> usize {

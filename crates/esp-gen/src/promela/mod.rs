@@ -38,6 +38,7 @@ use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::text::type_name;
+use quaject_esp_syntax::diagnostics::Code;
 use std::collections::BTreeMap;
 
 /// A model for Spin.
@@ -76,8 +77,12 @@ pub struct Approximation {
 /// Something that Promela cannot say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The place.
+    /// What it is about: E0804, or E0802 for a property that names what there is not.
+    pub code: Code,
+    /// The place in the program.
     pub location: Location,
+    /// The model's property it is about, by number, if it is about one.
+    pub property: Option<usize>,
     /// What it is.
     pub message: String,
     /// What to do instead.
@@ -107,9 +112,10 @@ const MOST_LEAVES: usize = 4096;
 /// Writes a model, or says what Promela cannot.
 pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refusal>> {
     if let Some(ty) = memory::wider_than(&model.program.types, MOST_LEAVES) {
+        let location = memory::first_user(&model.program, MOST_LEAVES);
         let message = format!("a `{}` would be more than {MOST_LEAVES} variables", type_name(&model.program, ty));
         let help = "shorten the type in the model: `abstract drop` what it carries".to_string();
-        return Err(vec![Refusal { location: Location::default(), message, help }]);
+        return Err(vec![Refusal { code: Code::E0804, location, property: None, message, help }]);
     }
     let plan = Plan::new(model, checks);
     if !plan.refusals.borrow().is_empty() {

@@ -7,10 +7,13 @@ use super::{Approximation, Refusal};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::step::Checks;
+use quaject_esp_syntax::diagnostics::Code;
 use std::cell::RefCell;
 
 /// Most numbers in one message.
 const MOST_FIELDS: usize = 64;
+/// Most processes, channels, and objects of a pool: Spin numbers them in a byte.
+const MOST_NUMBERED: usize = 255;
 
 /// How a channel carries messages.
 pub(super) struct ChannelPlan {
@@ -110,31 +113,44 @@ impl<'a> Plan<'a> {
                 );
             }
         }
-        let instances = self.program.instance_count();
-        if instances > 255 {
-            let message = format!("Promela has room for 255 processes, the program has {instances}");
-            self.refuse(Location::default(), message, "a model with `slice` explores a part");
+        let replicas = self.program.processes.iter().map(|process| (process.location, process.replicas as usize));
+        if let Some((location, instances)) = beyond(MOST_NUMBERED, replicas) {
+            let message = format!("Promela has room for {MOST_NUMBERED} processes, the program has {instances}");
+            self.refuse(location, message, "a model with `slice` explores a part");
         }
-        let channels: usize = (0..self.channels.len())
+        let channels = (0..self.channels.len())
             .filter(used)
             .filter(|index| self.is_internal(ChannelId(*index as u32)))
-            .map(|index| if self.channels[index].guarded { 3 } else { 1 })
-            .sum();
-        if channels > 255 {
-            let message =
-                format!("Promela has room for 255 channels, the program needs {channels}: one, or three if guarded");
-            self.refuse(Location::default(), message, "a model with `slice` explores a part");
+            .map(|index| (self.program.channels[index].location, if self.channels[index].guarded { 3 } else { 1 }));
+        if let Some((location, channels)) = beyond(MOST_NUMBERED, channels) {
+            let message = format!(
+                "Promela has room for {MOST_NUMBERED} channels, the program needs {channels}: one, or three if guarded"
+            );
+            self.refuse(location, message, "a model with `slice` explores a part");
         }
-        for pool in self.program.types.pools() {
-            if pool.capacity > 255 {
-                let message = format!("the pool `{}` has more than 255 objects", pool.name);
-                self.refuse(Location::default(), message, "explore the program with a smaller pool");
+        for (number, pool) in self.program.types.pools().iter().enumerate() {
+            if pool.capacity as usize > MOST_NUMBERED {
+                let message = format!("the pool `{}` has more than {MOST_NUMBERED} objects", pool.name);
+                let location = self.first_allocation(PoolId(number as u32));
+                self.refuse(location, message, "explore the program with a smaller pool");
             }
         }
     }
 
+    /// Where an object of a pool is first taken.
+    fn first_allocation(&self, pool: PoolId) -> Location {
+        let bodies = self.program.processes.iter().map(|process| &process.body);
+        let mut instructions = bodies.flat_map(|body| &body.blocks).flat_map(|block| &block.instructions);
+        let taken = instructions.find(|instruction| matches!(instruction.op, Op::Allocate(of) if of == pool));
+        taken.map(|instruction| instruction.location).unwrap_or_default()
+    }
+
     pub(super) fn refuse(&self, location: Location, message: impl Into<String>, help: &str) {
-        let refusal = Refusal { location, message: message.into(), help: help.to_string() };
+        let (message, help) = (message.into(), help.to_string());
+        self.add(Refusal { code: Code::E0804, location, property: None, message, help });
+    }
+
+    pub(super) fn add(&self, refusal: Refusal) {
         let mut refusals = self.refusals.borrow_mut();
         if !refusals.contains(&refusal) {
             refusals.push(refusal);
@@ -160,6 +176,19 @@ impl<'a> Plan<'a> {
             _ => Expr::tight(format!("{name}_count[{}]", object.text)),
         }
     }
+}
+
+/// Where a sum goes beyond `most`, and what all come to; nothing if it does not.
+fn beyond(most: usize, parts: impl Iterator<Item = (Location, usize)>) -> Option<(Location, usize)> {
+    let mut sum = 0;
+    let mut place = None;
+    for (location, count) in parts {
+        sum += count;
+        if sum > most && place.is_none() {
+            place = Some(location);
+        }
+    }
+    place.map(|place| (place, sum))
 }
 
 /// Whether values of a type refer to objects.

@@ -1,11 +1,13 @@
 //! Properties: LTL in Spin's syntax over labels `P@L1` and variables `P:v` of the program, with the names of the model
 //! put in. Knows no more of LTL than its words.
 
+use super::Refusal;
 use super::lines::{Lines, Mark};
 use super::plan::Plan;
 use super::process::Written;
 use quaject_esp_ir::ir::*;
 use quaject_esp_syntax::check::nearest;
+use quaject_esp_syntax::diagnostics::Code;
 use std::collections::BTreeMap;
 
 /// A property of a model.
@@ -23,6 +25,7 @@ struct Translation<'t, 'a> {
     written: &'t [Written],
     marks: &'t BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
     source: &'t str,
+    number: usize,
 }
 
 pub(super) fn translate(
@@ -32,7 +35,7 @@ pub(super) fn translate(
 ) -> Vec<Property> {
     let sources = plan.model.properties.iter().enumerate();
     let translated = sources.filter_map(|(index, source)| {
-        let text = Translation { plan, written, marks, source }.text()?;
+        let text = Translation { plan, written, marks, source, number: index }.text()?;
         Some(Property { name: format!("property_{index}"), source: source.clone(), text })
     });
     translated.collect()
@@ -82,9 +85,14 @@ impl Translation<'_, '_> {
         Some(text)
     }
 
-    fn refuse(&self, message: String, help: String) -> Option<(ProcessId, u32)> {
+    /// Says that the property names what there is not.
+    fn misses<T>(&self, message: String, help: String) -> Option<T> {
+        self.refuse(Code::E0802, message, help)
+    }
+
+    fn refuse<T>(&self, code: Code, message: String, help: String) -> Option<T> {
         let message = format!("the property `{}` {message}", self.source);
-        self.plan.refuse(Location::default(), message, &help);
+        self.plan.add(Refusal { code, location: Location::default(), property: Some(self.number), message, help });
         None
     }
 
@@ -93,14 +101,14 @@ impl Translation<'_, '_> {
         let names = || program.processes.iter().map(|process| process.name.as_str());
         let Some(index) = names().position(|process| process == name) else {
             let help = suggestion(nearest(name, names()), "processes are named as in the text");
-            return self.refuse(format!("names a process `{name}`, which does not exist"), help);
+            return self.misses(format!("names a process `{name}`, which does not exist"), help);
         };
         let process = ProcessId(index as u32);
         match program.instance(process, i128::from(replica.unwrap_or(0))) {
             Some(instance) => Some((process, instance)),
             None => {
                 let count = program.processes[index].replicas;
-                self.refuse(
+                self.misses(
                     format!("names an instance that does not exist: `{name}` has {count}"),
                     format!("`{name}[0]` is the first"),
                 )
@@ -116,8 +124,7 @@ impl Translation<'_, '_> {
             let near = nearest(plain, data.labels.iter().map(|label| label.as_str()))
                 .map(|near| format!("{}@L{near}", data.name));
             let help = suggestion(near.as_deref(), "a label `#1` of `P` is named `P@L1`");
-            self.refuse(format!("names a label `{name}`, which `{}` does not have", data.name), help);
-            return None;
+            return self.misses(format!("names a label `{name}`, which `{}` does not have", data.name), help);
         };
         let blocks = self.marks.get(&(process, LabelId(label as u32))).cloned().unwrap_or_default();
         let waits = &self.written[process.0 as usize].waits;
@@ -132,8 +139,11 @@ impl Translation<'_, '_> {
                 }
                 None => {
                     let message = format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name);
-                    self.refuse(message, "put the label right before a channel operation".to_string());
-                    return None;
+                    return self.refuse(
+                        Code::E0804,
+                        message,
+                        "put the label right before a channel operation".to_string(),
+                    );
                 }
             }
         }
@@ -151,11 +161,8 @@ impl Translation<'_, '_> {
             None => {
                 let help =
                     suggestion(nearest(name, names.keys().map(String::as_str)), "a variable `v` of `P` is named `P:v`");
-                self.refuse(
-                    format!("names a variable `{name}`, which the model of `{}` does not hold", data.name),
-                    help,
-                );
-                None
+                let message = format!("names a variable `{name}`, which the model of `{}` does not hold", data.name);
+                self.misses(message, help)
             }
         }
     }

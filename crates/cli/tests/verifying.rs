@@ -1,0 +1,192 @@
+//! `qj verify` as a command: what it says when it is interrupted, what Promela cannot say, and what JSON tells.
+
+mod support;
+
+use snapbox::cmd::cargo_bin;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::Folder;
+
+/// More states than anybody waits for.
+const MANY: &str = "channel c(u8) external in;
+process p[6] { var n: u8 = 0; while { out(c, n); n = (n + 1) % 200; } }
+";
+
+/// How long a test waits for what should come at once on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn start(folder: &Folder, arguments: &str) -> Child {
+    let mut command = Command::new(cargo_bin!("qj"));
+    command.current_dir(folder.path("")).env("CC", quaject_test_support::quick_compiler());
+    command.args(arguments.split_whitespace());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("qj runs")
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process has a handler for SIGINT.
+fn listens(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
+}
+
+/// The child of a process that runs this program.
+fn child_of(process: u32, name: &str) -> bool {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let is_it = |child: &str| {
+        let of = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        of.trim() == name
+    };
+    children.split_whitespace().any(is_it)
+}
+
+fn interrupt(child: Child, name: &str) -> Output {
+    let sent = Command::new("kill").arg(name).arg(child.id().to_string()).status().expect("kill runs");
+    assert!(sent.success());
+    let started = Instant::now();
+    let output = child.wait_with_output().expect("qj ends");
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    output
+}
+
+/// The states that a verdict tells of.
+fn states(said: &str) -> u64 {
+    let line = said.lines().find(|line| line.contains(" states (")).unwrap_or_else(|| panic!("{said}"));
+    line.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+}
+
+#[test]
+fn who_is_interrupted_says_what_was_covered_and_gives_no_verdict() {
+    let property = "model m { ltl \"[] (p[0]:n < 200)\"; }\nmodel n { ltl \"<> (p[0]:n == 1)\"; }\n";
+    let small = "channel c(u32) external in;\nprocess p { var n: u32 = 0; while { out(c, n); n = n + 1; } }\n";
+    let folder = Folder::with(&[("many.esp", MANY), ("both.esp", &format!("{MANY}{property}")), ("line.esp", small)]);
+    for (arguments, name, number) in [
+        ("verify many.esp", "-INT", 2),
+        ("verify many.esp --threads 2 --no-reduction", "-TERM", 15),
+        ("verify both.esp", "-INT", 2),
+        ("verify line.esp --max-memory 100000", "-INT", 2),
+    ] {
+        let child = start(&folder, arguments);
+        wait_until("qj listens to signals", || listens(child.id()));
+        std::thread::sleep(Duration::from_millis(300));
+        let output = interrupt(child, name);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.signal(), Some(number), "{arguments}: {said}");
+        assert!(said.starts_with("NOT VERIFIED: interrupted before all states of "), "{arguments}: {said}");
+        assert!(!said.contains("no errors") && states(&said) > 0, "{arguments}: {said}");
+    }
+    let child = start(&folder, "verify both.esp --json --progress");
+    wait_until("qj listens to signals", || listens(child.id()));
+    let output = interrupt(child, "-INT");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON for the first model");
+    assert_eq!((&json["verdict"], &json["limit"]), (&"unfinished".into(), &"interrupted".into()));
+    assert_eq!(json["properties"][0]["verdict"], "open");
+    assert_eq!(json["progress"], "open");
+}
+
+#[test]
+fn spin_is_interrupted_with_qj() {
+    if quaject_test_support::tool(&["spin"]).is_none() {
+        return;
+    }
+    let folder = Folder::with(&[("many.esp", MANY)]);
+    let child = start(&folder, "verify many.esp --engine spin --max-memory 500");
+    wait_until("Spin's verifier runs", || child_of(child.id(), "pan"));
+    std::thread::sleep(Duration::from_millis(300));
+    let output = interrupt(child, "-INT");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.signal(), Some(2), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with("NOT VERIFIED: interrupted before all states of "), "{said}");
+    assert!(!said.contains("no errors") && states(&said) > 0, "{said}");
+}
+
+/// What Promela cannot say has a code, a place and a way out, for people and for programs.
+#[test]
+fn what_promela_cannot_say_has_a_code_and_a_place() {
+    let wide = "channel c(u64) external in;\nprocess p {\n  var n: u64 = 0;\n  while { out(c, n); n = n + 1; }\n}\n";
+    let many = "channel c();\nprocess p { out(c); }\nprocess q[300] { yield; }\nprocess r { in(c); }\n";
+    let long = "channel c(bytes[<=80]);\nprocess p { out(c, \"ab\"); }\nprocess q { in(c, _); }\n";
+    let doubled: String =
+        (1..14).map(|number| format!("type t{number} = record {{ a: t{0}, b: t{0} }};\n", number - 1)).collect();
+    let large = format!("type t0 = u8;\n{doubled}process p {{ }}\nchannel c(t13);\nprocess q {{ in(c, _); }}\n");
+    let label = "channel c();\nprocess p { #at assert(true); out(c); }\nprocess q { in(c); }\n\
+                 model m { ltl \"<> p@Lat\"; }\n";
+    let missing = label.replace("p@Lat", "p@Lto");
+    let property = label.replace("p@Lat", "(p:count == 1)");
+    for (name, program, code, place) in [
+        ("wide", wide, "E0804", "wide.esp:4:"),
+        ("many", many, "E0804", "many.esp:3:"),
+        ("long", long, "E0804", "long.esp:1:"),
+        ("large", &large, "E0804", "large.esp:16:"),
+        ("label", label, "E0804", "label.esp:4:"),
+        ("missing", &missing, "E0802", "missing.esp:4:"),
+        ("property", &property, "E0802", "property.esp:4:"),
+    ] {
+        let file = format!("{name}.esp");
+        let folder = Folder::with(&[(file.as_str(), program)]);
+        for command in ["build --emit promela", "verify --engine spin"] {
+            let assert = folder.qj(&format!("{command} {file}")).assert().code(1);
+            let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+            let wanted =
+                [format!("error[{code}]: "), place.to_string(), "help: ".into(), format!("`qj explain {code}`")];
+            assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{command} {name}: {wanted:?}\n{said}");
+        }
+        let assert = folder.qj(&format!("--messages json build --emit promela {file}")).assert().code(1);
+        let lines = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let codes: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+        assert!(codes.iter().any(|line| line["code"] == code), "{name}: {lines}");
+    }
+}
+
+#[test]
+fn json_says_which_questions_were_asked_and_answered() {
+    let starving = "channel c();\nchannel d();\nprocess loud { while { out(c); } }\nprocess quiet { out(d); }\n\
+                    process server { while { pri alt { in(c) { } in(d) { } } } }\n";
+    let fair = "channel c();\nprocess p { while { out(c); } }\nprocess q { while { in(c); } }\n";
+    let forgetful = "channel c();\nprocess p { var on = true; while { if (on) out(c); else yield; } }\n\
+                     process q { while { in(c); } }\nmodel m { abstract forget p.on; }\n";
+    let two = "channel c();\nprocess p { while { #1 out(c); } }\nprocess q { while { #1 in(c); } }\n\
+               model m { ltl \"[] <> p@L1\"; ltl \"<> [] p@L1\"; ltl \"[] <> q@L1\"; }\n";
+    let folder =
+        Folder::with(&[("starving.esp", starving), ("fair.esp", fair), ("forgetful.esp", forgetful), ("two.esp", two)]);
+    let json = |arguments: &str, code: i32| -> serde_json::Value {
+        let assert = folder.qj(arguments).assert().code(code);
+        serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON")
+    };
+    assert_eq!(json("verify starving.esp --json", 0)["progress"], "not asked");
+    assert_eq!(json("verify fair.esp --json --progress", 0)["progress"], "holds");
+    let starves = json("verify starving.esp --json --progress", 1);
+    assert_eq!((&starves["progress"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
+    // The model may keep silent for ever, which the program does not.
+    let label = json("verify forgetful.esp --json --progress", 1);
+    assert_eq!((&label["progress"], &label["label"]), (&"violated".into(), &"spurious".into()));
+    let answers = json("verify two.esp --json", 1);
+    let answer = |number: usize| answers["properties"][number]["verdict"].clone();
+    assert_eq!((answer(0), answer(1), answer(2)), ("holds".into(), "violated".into(), "open".into()));
+}
+
+/// What Spin cannot do is refused, not passed over; its runs are kept like those of the built-in engine.
+#[test]
+fn spin_refuses_what_it_cannot_do_and_keeps_runs() {
+    let wrong =
+        "channel c(u8);\nprocess p { out(c, 1); out(c, 2); }\nprocess q { in(c, $a); in(c, $b); assert(a > b); }\n";
+    let folder = Folder::with(&[("a.esp", wrong)]);
+    for option in ["--progress", "--compact", "--symmetry", "--max-states 5", "--threads 2"] {
+        folder.qj(&format!("verify --engine spin a.esp {option}")).assert().code(2);
+    }
+    if quaject_test_support::tool(&["spin"]).is_none() {
+        return;
+    }
+    folder.qj("verify --engine spin a.esp --trace a.qjt --chart a.svg --max-time 1e300").assert().code(1);
+    folder.qj("replay a.qjt").assert().code(3);
+    assert!(std::fs::read_to_string(folder.path("a.svg")).expect("it is drawn").starts_with("<svg"));
+}
