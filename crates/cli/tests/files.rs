@@ -258,3 +258,34 @@ fn an_executable_goes_where_a_link_leads() {
     let printed = std::process::Command::new(&link).output().expect("what was built can be run");
     assert_eq!(printed.stdout, b"1\n");
 }
+
+#[test]
+fn nothing_is_written_over_the_program() {
+    let folder = Folder::with(&[("a.esp", RIGHT)]);
+    std::fs::hard_link(folder.path("a.esp"), folder.path("b.svg")).expect("the folder is ours");
+    for command in [
+        "graph a.esp -o a.esp",
+        "graph a.esp -o b.svg",
+        "build a.esp --emit ir -o ./a.esp",
+        "build a.esp --emit exe -o a.esp",
+        "build a.esp --emit promela -o a.esp",
+        "run a.esp --record a.esp",
+    ] {
+        let complaint =
+            "error: `[..]` is the program: it would be overwritten\nhelp: give what is written another name\n";
+        folder.qj(command).assert().code(2).stderr_eq(complaint);
+        assert_eq!(std::fs::read_to_string(folder.path("a.esp")).expect("it is there"), RIGHT, "{command}");
+    }
+}
+
+#[test]
+fn a_file_with_two_names_is_read_once() {
+    let root = "import \"x.esp\";\nimport \"y.esp\";\nimport \"./link.esp\";\nchannel c(int) external in;\n\
+                process p { out(c, X); }\n";
+    let folder = Folder::with(&[("a.esp", root), ("x.esp", "import \"a.esp\";\nconst X = 1;\n")]);
+    std::fs::hard_link(folder.path("x.esp"), folder.path("y.esp")).expect("the folder is ours");
+    std::os::unix::fs::symlink("x.esp", folder.path("link.esp")).expect("the folder is ours");
+    folder.qj("run a.esp").assert().success().stdout_eq("1\n");
+    let folder = Folder::with(&[("a.esp", "import \"-\";\nprocess p { assert(X == 1); }\n"), ("-", "const X = 1;\n")]);
+    folder.qj("run a.esp").stdin("const X = 2;").assert().success();
+}

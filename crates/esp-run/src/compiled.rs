@@ -14,7 +14,7 @@ use crate::fault::{name_at, waits_of};
 use crate::marshal;
 use crate::ports::{Ports, Wake};
 use crate::run::Ending;
-use crate::signals::Signals;
+use crate::signals::{Signals, die_of};
 use crate::trouble::{Trouble, why};
 use quaject_esp_gen::layout::{Abi, ExternalChannel, Layouts};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
@@ -22,14 +22,21 @@ use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, ChannelId, Fault, Location, Program, Purity};
 use quaject_esp_ir::report::FaultReport;
 use quaject_esp_ir::world::{Offer, Readiness, World};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::c_void;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the generated C calls its header, whatever the program is called.
 pub(crate) const HEADER_NAME: &str = "program.h";
 /// Messages a batch holds at most, and bytes.
 const BATCH_MESSAGES: usize = 4096;
 const BATCH_BYTES: usize = 1 << 18;
+
+/// How long compiled code may go on computing when a signal has come.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
 /// `esp_source`
 #[repr(C)]
@@ -149,6 +156,20 @@ impl Library {
 
     /// Runs the program to its end.
     pub(crate) fn run(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals) -> Ending {
+        let step = Step::default();
+        let Ok((running, ended)) = UnixStream::pair() else {
+            // Without it the second signal ends what the first one does not.
+            return self.steps(program, ports, signals, &step);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| step.watch(signals, &ended));
+            let ending = self.steps(program, ports, signals, &step);
+            drop(running);
+            ending
+        })
+    }
+
+    fn steps(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals, step: &Step) -> Ending {
         let mut state = vec![0u128; self.exported.state_size.div_ceil(16).max(1)];
         let state: *mut c_void = state.as_mut_ptr().cast();
         // SAFETY: 1. `state` has the size and alignment the library asks for. 2. It is used by this library alone and
@@ -176,7 +197,8 @@ impl Library {
             // SAFETY: 1. The arrays have one element per source and sink, in the order of `Abi`, whose number was
             // compared with the library's. 2. Each points to memory for `count` or `capacity` messages of the extent
             // the layout gives, which the generated header asserts. 3. All of it outlives the call.
-            let status = unsafe { (self.exported.step)(state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns) };
+            let status = step
+                .take(|| unsafe { (self.exported.step)(state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns) });
             for (batch, taken) in sources.iter_mut().zip(&taken) {
                 batch.take(*taken, ports);
             }
@@ -292,6 +314,48 @@ fn fault_of(code: u32) -> Fault {
         8 => Fault::Alt,
         9 => Fault::Deadlock,
         _ => Fault::Extern,
+    }
+}
+
+/// The compiled code's turns, as another thread sees them: how often one has begun or ended, so an odd number while it
+/// computes.
+#[derive(Default)]
+struct Step(AtomicU64);
+
+impl Step {
+    /// Runs the compiled code for a turn.
+    fn take(&self, turn: impl FnOnce() -> i32) -> i32 {
+        // Relaxed, both: the number says no more than that time passes.
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let status = turn();
+        self.0.fetch_add(1, Ordering::Relaxed);
+        status
+    }
+
+    /// Ends the process some time after a signal if the compiled code does not come back from the turn in which it came:
+    /// a process that computes without end looks at nothing. What that turn has sent is lost. Returns when the other end of
+    /// `ended` is closed.
+    fn watch(&self, signals: &Signals, ended: &UnixStream) {
+        loop {
+            let mut ready = [
+                PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN),
+            ];
+            if poll(&mut ready, None).is_err() {
+                continue;
+            }
+            if !ready[0].revents().is_empty() {
+                return;
+            }
+            let turn = self.0.load(Ordering::Relaxed);
+            let mut ready = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
+            if poll(&mut ready, Some(&PATIENCE)).is_ok_and(|ready| ready > 0) {
+                return;
+            }
+            if let (1, true, Some(signal)) = (turn % 2, turn == self.0.load(Ordering::Relaxed), signals.pending()) {
+                die_of(signal);
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::trouble::Trouble;
 use quaject_esp::{File, Loader, Source};
 use quaject_esp_syntax::span::FileId;
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Reads imports relative to the file that names them.
@@ -13,6 +14,8 @@ pub struct Disk {
     folders: Vec<PathBuf>,
     /// Names the compiler has seen.
     known: HashSet<String>,
+    /// The name of each file that was read, by its device and number there: links are names of the same file.
+    files: HashMap<(u64, u64), String>,
     /// Where bytes come from.
     origin: Origin,
 }
@@ -26,7 +29,7 @@ enum Origin {
 /// Reads a program's root file and its separate fast paths, and makes the loader for their imports. A root `-` is
 /// standard input.
 pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk), Trouble> {
-    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), origin: Origin::Disk };
+    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), files: HashMap::new(), origin: Origin::Disk };
     let root = disk.open(root)?;
     let fast_paths = fast_paths.iter().map(|path| disk.open(path)).collect::<Result<_, _>>()?;
     Ok((Source { root, fast_paths }, disk))
@@ -36,7 +39,7 @@ pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk
 pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
     let (name, text) = files.first()?;
     let origin = Origin::Recording(files.iter().cloned().collect());
-    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), origin };
+    let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), files: HashMap::new(), origin };
     disk.known.insert(name.clone());
     disk.folders.push(Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default());
     let root = File { name: name.clone(), bytes: text.clone().into_bytes() };
@@ -47,7 +50,11 @@ impl Disk {
     fn open(&mut self, path: &Path) -> Result<File, Trouble> {
         let bytes = read_bytes(path)?;
         let path = normal(path);
-        Ok(File { name: self.note(&path), bytes })
+        let name = self.note(&path);
+        if let Some(identity) = identity(&path) {
+            self.files.entry(identity).or_insert_with(|| name.clone());
+        }
+        Ok(File { name, bytes })
     }
 
     /// Notes where a file lies, unless that is known; returns its name.
@@ -63,7 +70,11 @@ impl Disk {
 impl Loader for Disk {
     fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String> {
         let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
-        let path = normal(&folder.join(path));
+        let path = match normal(&folder.join(path)) {
+            // What is imported is a file, never standard input.
+            path if path.as_os_str() == "-" => PathBuf::from("./-"),
+            path => path,
+        };
         let bytes = match &self.origin {
             // What is imported is read again and again: a pipe or a device is not.
             Origin::Disk if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) => {
@@ -79,8 +90,24 @@ impl Loader for Disk {
                 None => return Err("it is not in the recording".to_string()),
             },
         };
-        Ok((self.note(&path), bytes))
+        let identity = match &self.origin {
+            Origin::Disk => identity(&path),
+            Origin::Recording(_) => None,
+        };
+        match identity.and_then(|identity| self.files.get(&identity)) {
+            Some(name) => Ok((name.clone(), bytes)),
+            None => {
+                let name = self.note(&path);
+                self.files.extend(identity.map(|identity| (identity, name.clone())));
+                Ok((name, bytes))
+            }
+        }
     }
+}
+
+/// What a file is, whatever it is called.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().filter(|data| data.is_file()).map(|data| (data.dev(), data.ino()))
 }
 
 /// A path without `.` and `x/..`, so that a file has one name however it is reached.

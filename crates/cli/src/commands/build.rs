@@ -1,7 +1,7 @@
 //! `qj build`
 
-use super::compile;
 use super::run::{checks, options};
+use super::{compile, keep_apart};
 use crate::arguments::{Build, EmitForm, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
 use quaject_esp::{Emit, Emitted, Outputs};
@@ -17,6 +17,7 @@ const RING: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
     refuse_idle_options(&arguments)?;
+    keep_apart(&arguments.file, arguments.output.as_deref())?;
     let stem = arguments
         .file
         .file_stem()

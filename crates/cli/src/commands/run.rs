@@ -1,6 +1,6 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
-use super::compile;
+use super::{compile, keep_apart};
 use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
 use quaject_esp::{Emit, Limits, Mode, Options};
@@ -24,6 +24,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
                 .help("leave out `--mode`: what is recorded can be replayed as often as you like"),
         ));
     }
+    keep_apart(&arguments.file, arguments.record.as_deref())?;
     let compilation = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     let program = &outputs.ir;
