@@ -75,7 +75,12 @@ impl Body<'_, '_> {
     }
 
     fn freeze_help(&self, expr: &hir::Expr, span: Span) -> String {
-        match expr.kind {
+        let mut value = expr;
+        // Bounds and boxes that the place asks for are not in the text.
+        while let ExprKind::Fit(inner) | ExprKind::Box(inner) = &value.kind {
+            value = inner;
+        }
+        match value.kind {
             ExprKind::Local(_) | ExprKind::Thaw(_) | ExprKind::Content(_) => {
                 format!("write `freeze({})`", self.checker.text(span))
             }
