@@ -18,7 +18,7 @@ use super::functions::switch;
 use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
 use super::outside::{Taker, elapse, receive_from_world, send_to_world};
-use super::plan::{End, Plan, has_regions};
+use super::plan::{End, Plan, branch_channel, has_regions};
 use super::priority::held_call;
 use super::{TraceMode, paths};
 use quaject_esp_ir::ir::*;
@@ -411,6 +411,8 @@ fn try_branch(code: &mut Code<'_, '_>, end: End, timer: &mut usize) {
     if let Some(open) = &open {
         code.open(&format!("if ({open}) {{"));
     }
+    // What faults from here on, faults on the channel.
+    code.channel = branch_channel(branch).map(|(channel, _)| channel);
     match &branch.operation {
         Operation::In { channel, .. } => match plan.program.channels[channel.0 as usize].boundary {
             Boundary::FromWorld => receive_from_world(code, end, channel.0 as usize, Taker::Itself),
@@ -425,6 +427,7 @@ fn try_branch(code: &mut Code<'_, '_>, end: End, timer: &mut usize) {
             *timer += 1;
         }
     }
+    code.channel = None;
     if open.is_some() {
         code.close("}");
     }
