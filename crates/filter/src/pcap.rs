@@ -49,7 +49,7 @@ pub struct Pcap {
     version: Version,
     /// Old versions compile with global state.
     one_at_a_time: Mutex<()>,
-    library: Library,
+    loaded: Library,
 }
 
 impl fmt::Debug for Pcap {
@@ -126,7 +126,7 @@ impl Pcap {
                 validate: *library.get(b"bpf_validate\0")?,
                 version: *library.get(b"pcap_lib_version\0")?,
                 one_at_a_time: Mutex::new(()),
-                library,
+                loaded: library,
             })
         }
     }

@@ -81,18 +81,18 @@ impl Pcap {
         // library is loaded, which `self` outlives.
         let (create, activate, set_nonblocking, data_link, descriptor_of) = unsafe {
             (
-                *self.library.get::<Create>(b"pcap_create\0").map_err(absent)?,
-                *self.library.get::<Activate>(b"pcap_activate\0").map_err(absent)?,
-                *self.library.get::<SetNonblocking>(b"pcap_setnonblock\0").map_err(absent)?,
-                *self.library.get::<Activate>(b"pcap_datalink\0").map_err(absent)?,
-                *self.library.get::<Activate>(b"pcap_get_selectable_fd\0").map_err(absent)?,
+                *self.loaded.get::<Create>(b"pcap_create\0").map_err(absent)?,
+                *self.loaded.get::<Activate>(b"pcap_activate\0").map_err(absent)?,
+                *self.loaded.get::<SetNonblocking>(b"pcap_setnonblock\0").map_err(absent)?,
+                *self.loaded.get::<Activate>(b"pcap_datalink\0").map_err(absent)?,
+                *self.loaded.get::<Activate>(b"pcap_get_selectable_fd\0").map_err(absent)?,
             )
         };
         // SAFETY: as above.
         let (next, statistics) = unsafe {
             (
-                *self.library.get::<Next>(b"pcap_next_ex\0").map_err(absent)?,
-                *self.library.get::<Statistic>(b"pcap_stats\0").map_err(absent)?,
+                *self.loaded.get::<Next>(b"pcap_next_ex\0").map_err(absent)?,
+                *self.loaded.get::<Statistic>(b"pcap_stats\0").map_err(absent)?,
             )
         };
         let mut complaint = [0; ERROR_LENGTH];
@@ -112,7 +112,7 @@ impl Pcap {
         ];
         for (setting, value) in settings {
             // SAFETY: all of them have this type; the handle has been created and is not active yet.
-            let status = unsafe { self.library.get::<Set>(setting).map_err(absent)?(handle, value) };
+            let status = unsafe { self.loaded.get::<Set>(setting).map_err(absent)?(handle, value) };
             if status != 0 {
                 return Err(live.refused());
             }
