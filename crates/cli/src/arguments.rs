@@ -13,7 +13,6 @@ use std::path::PathBuf;
     version,
     max_term_width = 100,
     propagate_version = true,
-    disable_help_subcommand = true,
     after_help = "Exit status:\n  \
                   0  done\n  \
                   1  the program is wrong, or a file cannot be read or made\n  \
@@ -132,6 +131,8 @@ pub(crate) struct Check {
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
+    // Later options replace earlier ones, those of `NAME.args` those of `qj test`.
+    args_override_self = true,
     after_help = "Examples:\n  \
     qj run hello.esp\n  \
     printf '3 4\\n' | qj run add.esp\n  \
@@ -653,6 +654,7 @@ pub(crate) enum StoreChoice {
 #[command(
     verbatim_doc_comment,
     args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  \
     qj filter -f rules.txt -r day.pcap --count\n  \

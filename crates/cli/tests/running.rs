@@ -507,6 +507,44 @@ FAILED  a.esp
 }
 
 #[test]
+fn test_takes_nothing_for_a_test_that_is_none() {
+    const ENDLESS: &str = "channel o: int external in;\nprocess p { out(o, 1); while (true) { yield; } }\n";
+    let folder = Folder::with(&[("a.esp", ENDLESS), ("a.out", "old\n")]);
+    let stopped = "FAILED  ./a.esp\n        it was stopped after 1 seconds\n        help: [..]\n0 passed, 1 failed\n";
+    folder.qj("test --timeout 1").assert().code(1).stdout_eq(stopped);
+    folder.qj("test --timeout 1 --bless").assert().code(1).stdout_eq(stopped);
+    assert_eq!(std::fs::read_to_string(folder.path("a.out")).expect("it is there"), "old\n");
+    assert!(!folder.path("a.status").exists());
+
+    let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n"), ("a.out", "3\n"), ("a.x.out", "")]);
+    folder.qj("test --bless").assert().code(1).stdout_eq(
+        "FAILED  ./a.esp\n        `qj run` refuses what lies beside the program:\n        error: the program has no \
+         channel `x`\n...\n",
+    );
+    assert_eq!(std::fs::read_to_string(folder.path("a.out")).expect("it is there"), "3\n");
+
+    let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n"), ("a.out", "3\r\n"), ("a.args", "--checked\n")]);
+    folder.qj("test").assert().code(1).stdout_eq("...\n        -3/r\n        +3\n...\n");
+    std::fs::write(folder.path("a.out"), "3\n").expect("a file can be written");
+    folder.qj("test").assert().success();
+    std::fs::remove_file(folder.path("a.in")).expect("it is there");
+    std::fs::create_dir(folder.path("a.in")).expect("a folder can be made");
+    folder.qj("test").assert().code(1).stdout_eq("...\n        `./a.in` is not a file\n...\n");
+}
+
+#[test]
+fn a_command_that_is_put_away_leaves_nobody_behind() {
+    let sleep = format!("sleep 98{:05}", std::process::id());
+    let program = format!(
+        "channel o: u8 external in = \"exec:{sleep}; true\";\nprocess p {{ out(o, 1); while (true) {{ yield; }} }}\n"
+    );
+    let folder = Folder::with(&[("a.esp", &program), ("a.out", "")]);
+    folder.qj("test --timeout 1").assert().code(1);
+    let running = std::process::Command::new("pgrep").args(["-f", &sleep]).output().expect("pgrep runs");
+    assert_eq!(String::from_utf8_lossy(&running.stdout), "");
+}
+
+#[test]
 fn every_example_does_what_it_should_on_every_engine() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let folder = Folder::with(&[]);

@@ -3,6 +3,7 @@
 use crate::trouble::{Trouble, reason};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Longest text that is read: places in it are 32-bit numbers.
@@ -141,6 +142,15 @@ impl Write for NewFile {
             Target::Direct(file) => file.flush(),
         }
     }
+}
+
+/// Whether both are names of one regular file: writing one would destroy the other.
+pub fn are_one(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    identity(one).is_some_and(|file| identity(other) == Some(file))
 }
 
 /// Writes a whole file.

@@ -10,7 +10,7 @@ use crate::clock::{Clock, Time};
 use crate::drivers::devices::{self, Device, Ends, Received};
 use crate::drivers::input::{Input, State};
 use crate::drivers::output::Output;
-use crate::drivers::places::{Places, Use};
+use crate::drivers::places::{Places, Use, keep_apart};
 use crate::drivers::stream::{Writer, Written};
 use crate::externs::Externs;
 use crate::faults::{self, Faults, Medium};
@@ -155,6 +155,7 @@ impl<'p> Ports<'p> {
         time: Time,
     ) -> Result<Ports<'p>, Trouble> {
         let drivers = binding::resolve(program, bindings)?;
+        keep_apart(program, &drivers)?;
         let media = media(program, &drivers, faults)?;
         let mut opening = Opening {
             program,

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Completions};
 use crate::terminal::{Status, Stop, print};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use quaject_esp_run::Trouble;
 use std::io;
@@ -28,21 +28,32 @@ fn page() -> io::Result<Vec<u8>> {
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
-    for subcommand in command.get_subcommands() {
+    add_commands(&command, "QJ", &mut page)?;
+    let mut section = Vec::new();
+    man.render_extra_section(&mut section)?;
+    let section = String::from_utf8_lossy(&section).replace(".SH EXTRA\nExit status:\n", ".SH \"EXIT STATUS\"\n");
+    page.extend_from_slice(unfilled(&section).as_bytes());
+    man.render_version_section(&mut page)?;
+    Ok(page)
+}
+
+/// A section for each command below this one, and for those below it.
+fn add_commands(above: &Command, path: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    for command in above.get_subcommands().filter(|command| command.get_name() != "help") {
         let mut section = Vec::new();
-        let man = Man::new(subcommand.clone());
+        let man = Man::new(command.clone());
         man.render_synopsis_section(&mut section)?;
         man.render_description_section(&mut section)?;
         man.render_options_section(&mut section)?;
         man.render_extra_section(&mut section)?;
-        let section = String::from_utf8_lossy(&section).replace(".SH EXTRA\n", ".SH EXAMPLES\n");
+        let section = String::from_utf8_lossy(&section).replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n");
         let section = unfilled(&section.replace("\n.SH ", "\n.SS "));
         let section = section.strip_prefix(".SH ").map_or(section.clone(), |rest| format!(".SS {rest}"));
-        page.extend_from_slice(format!(".SH \"QJ {}\"\n{section}", subcommand.get_name().to_uppercase()).as_bytes());
+        let path = format!("{path} {}", command.get_name().to_uppercase());
+        page.extend_from_slice(format!(".SH \"{path}\"\n{section}").as_bytes());
+        add_commands(command, &path, page)?;
     }
-    man.render_extra_section(&mut page)?;
-    man.render_version_section(&mut page)?;
-    Ok(page)
+    Ok(())
 }
 
 /// Keeps the lines of tables and examples, which begin with blanks, from being filled.

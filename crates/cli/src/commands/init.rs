@@ -32,8 +32,12 @@ pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
         ));
     }
     fs::create_dir_all(folder).map_err(|error| Stop::at(Trouble::file("make", folder.display(), &error)))?;
-    for (path, text) in &files {
-        write_file(path, text.as_bytes()).map_err(Stop::at)?;
+    for (count, (path, text)) in files.iter().enumerate() {
+        if let Err(trouble) = write_file(path, text.as_bytes()) {
+            // They are ours: without the rest they would only be in the way of the next attempt.
+            files[..count].iter().for_each(|(path, _)| drop(fs::remove_file(path)));
+            return Err(Stop::at(trouble));
+        }
     }
     let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", shell_word(folder)) };
     print(format!("made {name}.esp with its test; now\n{go}  qj run {name}.esp < {name}.in\n  qj test\n").as_bytes())?;

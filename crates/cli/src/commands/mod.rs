@@ -21,21 +21,18 @@ use crate::terminal::{Status, Stop, Terminal, say};
 use quaject_esp::{Compiled, NoOutput, Options, Outputs, Refusal};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::files::are_one;
 use quaject_esp_syntax::span::SourceMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Refuses an output that is the program itself, under any name.
 fn keep_apart(program: &Path, output: Option<&Path>) -> Result<(), Stop> {
     let Some(output) = output else { return Ok(()) };
-    let identity = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
-    match identity(output) {
-        Some(other) if identity(program) == Some(other) => Err(Stop::at(
-            Trouble::usage(format!("`{}` is the program: it would be overwritten", output.display()))
-                .help("give what is written another name"),
-        )),
-        Some(_) | None => Ok(()),
+    if !are_one(program, output) {
+        return Ok(());
     }
+    let trouble = Trouble::usage(format!("`{}` is the program: it would be overwritten", output.display()));
+    Err(Stop::at(trouble.help("give what is written another name")))
 }
 
 /// Compiles a program, with files of fast paths, and says what there is to say; stops if it is wrong.

@@ -5,6 +5,7 @@ use crate::arguments::{Engine, Test};
 use crate::terminal::{Status, Stop, Terminal, print_verdict};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::files::{read_bytes, write_file};
+use rustix::process::{Pid, Signal, kill_process};
 use similar::TextDiff;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Differences longer than this are cut: the first lines tell what is wrong.
 const SHOWN_LINES: usize = 40;
+
+/// How long a program that was asked to stop may take.
+const MERCY: Duration = Duration::from_secs(2);
 
 /// A program and what lies beside it.
 struct Case {
@@ -185,6 +189,14 @@ impl Case {
         self.program.with_extension(ending)
     }
 
+    /// A text beside the program, if there is one.
+    fn text_beside(&self, ending: &str) -> Result<Option<String>, Trouble> {
+        let path = self.beside(ending);
+        let bytes = read_if_there(&path)?;
+        let not_text = |_| Trouble::new(format!("`{}` is not UTF-8", path.display())).help("write it as text");
+        bytes.map(|bytes| String::from_utf8(bytes).map_err(not_text)).transpose()
+    }
+
     /// Runs the program as its user would.
     fn run(&self, myself: &Path, engine: Engine, limit: Duration) -> Result<Produced, Trouble> {
         let failed = |error: io::Error| Trouble::new(format!("cannot run it: {error}"));
@@ -202,15 +214,18 @@ impl Case {
         for (channel, _) in &self.outputs {
             command.arg("--bind").arg(format!("{channel}=data:{}", scratch.path().join(channel).display()));
         }
-        if let Ok(arguments) = fs::read_to_string(self.beside("args")) {
+        if let Some(arguments) = self.text_beside("args")? {
             command.args(arguments.lines().filter(|line| !line.is_empty()));
         }
-        let input = File::open(self.beside("in")).map_or_else(|_| Stdio::null(), Stdio::from);
+        let input = open_if_there(&self.beside("in"))?.map_or_else(Stdio::null, Stdio::from);
         let output = scratch.path().join(".output");
         let error = scratch.path().join(".error");
         command.stdin(input);
         command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&error).map_err(failed)?);
-        let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?;
+        let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?.ok_or_else(|| {
+            Trouble::new(format!("it was stopped after {} seconds", limit.as_secs()))
+                .help("a test has to end by itself; `--timeout SECONDS` gives it longer")
+        })?;
         let mut channels = Vec::new();
         for (channel, path) in &self.outputs {
             let mut produced = Vec::new();
@@ -219,29 +234,25 @@ impl Case {
             }
             channels.push((path.clone(), produced));
         }
-        let status = match status {
-            Some(status) => describe(status),
-            None => format!("stopped after {} seconds", limit.as_secs()),
-        };
-        Ok(Produced { status, output: read_bytes(&output)?, error: read_bytes(&error)?, channels })
+        Ok(Produced { status: describe(status), output: read_bytes(&output)?, error: read_bytes(&error)?, channels })
     }
 
     /// The lines that tell how a run differs from what was expected: none if it does not.
     fn compare(&self, produced: &Produced) -> Outcome {
         let mut lines = Vec::new();
-        let status = fs::read_to_string(self.beside("status")).unwrap_or_else(|_| "0".to_string());
+        let status = self.text_beside("status")?.unwrap_or_else(|| "0".to_string());
         if status.trim() != produced.status {
             lines.push(format!("exit status: expected {}, got {}", status.trim(), produced.status));
         }
-        let output = fs::read(self.beside("out")).unwrap_or_default();
+        let output = read_if_there(&self.beside("out"))?.unwrap_or_default();
         difference("standard output", &output, &produced.output, &mut lines);
         for (path, produced) in &produced.channels {
             difference(&path.display().to_string(), &read_bytes(path)?, produced, &mut lines);
         }
-        match fs::read(self.beside("err")) {
-            Ok(error) => difference("standard error", &error, &produced.error, &mut lines),
-            Err(_) if lines.is_empty() => {}
-            Err(_) => {
+        match read_if_there(&self.beside("err"))? {
+            Some(error) => difference("standard error", &error, &produced.error, &mut lines),
+            None if lines.is_empty() => {}
+            None => {
                 // Nobody said what it should be, but it may tell why the rest is wrong.
                 let error = String::from_utf8_lossy(&produced.error).into_owned();
                 lines.extend(error.lines().take(SHOWN_LINES).map(|line| format!("| {line}")));
@@ -252,6 +263,15 @@ impl Case {
 
     /// Makes what was produced what is expected.
     fn bless(&self, produced: Produced) -> Outcome {
+        // A program may `exit(2)`, but then nobody complains.
+        if produced.status == "2" && produced.error.starts_with(b"error: ") {
+            let complaint = String::from_utf8_lossy(&produced.error).into_owned();
+            return Ok(["`qj run` refuses what lies beside the program:"]
+                .into_iter()
+                .chain(complaint.lines().take(SHOWN_LINES))
+                .map(str::to_string)
+                .collect());
+        }
         if !produced.output.is_empty() || self.beside("out").exists() || produced.channels.is_empty() {
             write_file(&self.beside("out"), &produced.output)?;
         }
@@ -271,6 +291,21 @@ impl Case {
     }
 }
 
+/// A file that need not be there. What is there must be a file: nobody waits for the other end of a pipe.
+fn open_if_there(path: &Path) -> Result<Option<File>, Trouble> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(metadata) if !metadata.is_file() => {
+            Err(Trouble::new(format!("`{}` is not a file", path.display())).help("put a file there, or nothing"))
+        }
+        Ok(_) | Err(_) => File::open(path).map(Some).map_err(|error| Trouble::file("read", path.display(), &error)),
+    }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Trouble> {
+    open_if_there(path)?.map(|_| read_bytes(path)).transpose()
+}
+
 fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
     std::path::absolute(path).map_err(|error| Trouble::file("find", path.display(), &error))
 }
@@ -284,18 +319,26 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Waits for a process, but not for ever.
+/// Waits for a process, but not for ever: one that is late is asked to stop, so that it puts its own children away, and
+/// then made to.
 fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let started = Instant::now();
+    if let Some(status) = wait_until(&mut child, Instant::now() + limit)? {
+        return Ok(Some(status));
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM)?;
+    if wait_until(&mut child, Instant::now() + MERCY)?.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    Ok(None)
+}
+
+fn wait_until(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     let mut pause = Duration::from_millis(1);
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if started.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() > end {
+            return Ok(status);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
@@ -320,11 +363,11 @@ fn difference(what: &str, expected: &[u8], produced: &[u8], lines: &mut Vec<Stri
     let diff = TextDiff::configure().timeout(Duration::from_secs(1)).diff_lines(expected, produced);
     let text = diff.unified_diff().context_radius(2).to_string();
     let count = text.lines().count();
-    lines.extend(text.lines().take(SHOWN_LINES).map(str::to_string));
+    lines.extend(text.split('\n').take(count.min(SHOWN_LINES)).map(|line| line.replace('\r', "\\r")));
     if count > SHOWN_LINES {
         lines.push(format!("... {} more lines", count - SHOWN_LINES));
     }
-    if !expected.is_empty() && expected.ends_with('\n') != produced.ends_with('\n') {
+    if !expected.is_empty() && !produced.is_empty() && expected.ends_with('\n') != produced.ends_with('\n') {
         lines.push("(only one of the two ends with a line end)".to_string());
     }
 }

@@ -152,7 +152,9 @@ impl Text {
                 None => {
                     self.scanned = pending.len();
                     if pending.len() > LONGEST_LINE {
-                        return Err(self.trouble(1, format!("the line is longer than {LONGEST_LINE} bytes")));
+                        self.line += 1;
+                        let trouble = self.trouble(1, format!("the line is longer than {LONGEST_LINE} bytes"));
+                        return Err(trouble.help("end each message with a line end, or read the data with `bytes:`"));
                     }
                     match self.reader.fill()? {
                         Filled::More => continue,
@@ -168,6 +170,8 @@ impl Text {
                 }
             };
             self.line += 1;
+            // As in a program, a byte order mark before the first line means nothing.
+            let line = if self.line == 1 { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) } else { line };
             match read_line(program, channel, line) {
                 Ok(found) => {
                     self.reader.consume(taken);

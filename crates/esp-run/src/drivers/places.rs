@@ -1,9 +1,12 @@
 //! Opens what channels read and write: files, and what has two directions at once: commands, serial lines, terminals of
 //! one's own. Those are opened once, for the channels of both directions.
 
-use crate::binding::Place;
+use crate::binding::{Driver, Place};
+use crate::files::are_one;
 use crate::trouble::Trouble;
+use quaject_esp_ir::ir::{Boundary, Program};
 use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
@@ -11,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -19,6 +23,30 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Use {
     pub(crate) reads: bool,
     pub(crate) writes: bool,
+}
+
+/// Refuses to write a file that is read, or that the program was read from: a file that is written is emptied at once.
+pub(crate) fn keep_apart(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
+    let file = |driver: &Option<Driver>| match driver.as_ref().and_then(Driver::place) {
+        Some(Place::Path(path)) => Some(path.clone()),
+        Some(Place::Standard | Place::Command(_) | Place::Serial(..) | Place::Pty(_)) | None => None,
+    };
+    let at = |boundary| {
+        let channels = program.channels.iter().zip(drivers).filter(move |(channel, _)| channel.boundary == boundary);
+        channels.filter_map(|(channel, driver)| Some((&channel.name, file(driver)?)))
+    };
+    for (written, output) in at(Boundary::ToWorld) {
+        let reader = at(Boundary::FromWorld).find(|(_, input)| are_one(&output, input));
+        let cause = if let Some((read, _)) = reader {
+            format!("channel `{written}` would overwrite `{}`, which channel `{read}` reads", output.display())
+        } else if program.files.iter().any(|source| are_one(&output, Path::new(source))) {
+            format!("channel `{written}` would overwrite `{}`, which is the program", output.display())
+        } else {
+            continue;
+        };
+        return Err(Trouble::usage(cause).help(format!("bind it to another file with `--bind {written}=DRIVER`")));
+    }
+    Ok(())
 }
 
 /// Everything that was opened for a program and must be put away behind it.
@@ -90,6 +118,8 @@ impl Places {
             .args(["-c", command])
             .stdin(if used.writes { Stdio::piped() } else { Stdio::null() })
             .stdout(if used.reads { Stdio::piped() } else { Stdio::inherit() })
+            // A group of its own, so that whoever the shell starts can be ended with it.
+            .process_group(0)
             .spawn()?;
         let read = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let write = child.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
@@ -125,7 +155,7 @@ impl Places {
         for (command, mut child) in self.commands.drain(..) {
             if !patiently {
                 // It may have ended already.
-                let _ = child.kill();
+                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             }
             match child.wait() {
                 Ok(status) if status.success() || !patiently => {}

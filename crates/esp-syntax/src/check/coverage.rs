@@ -594,6 +594,22 @@ pub(super) fn too_complex(checker: &mut Checker, code: Code, span: Span) {
     checker.report(diagnostic);
 }
 
+/// Whether nothing is left for patterns after `earlier` ones. Not known, a warning is not worth more work.
+fn is_superfluous<'p>(
+    checker: &mut Checker,
+    earlier: impl Iterator<Item = Vec<&'p Static>>,
+    patterns: &[&'p Static],
+    types: &[TypeId],
+) -> bool {
+    if checker.superfluous_budget == 0 {
+        return false;
+    }
+    let budget = std::mem::replace(&mut checker.coverage_budget, checker.superfluous_budget);
+    let left = checker.uncovered(earlier.collect(), patterns, types);
+    checker.superfluous_budget = std::mem::replace(&mut checker.coverage_budget, budget);
+    matches!(left, Ok(None))
+}
+
 /// E0402 and, for arms that can never be chosen, W0906.
 pub(super) fn check_match(
     checker: &mut Checker,
@@ -617,19 +633,10 @@ pub(super) fn check_match(
         Err(TooComplex) => return too_complex(checker, Code::E0402, place),
     }
     for (index, (pattern, _)) in arms.iter().enumerate() {
-        let earlier: Vec<Vec<&Static>> =
-            sure.iter().take_while(|other| **other < index).map(|other| vec![&parts[*other]]).collect();
-        if earlier.is_empty() {
-            continue;
-        }
-        match checker.uncovered(earlier, &[&parts[index]], &[ty]) {
-            Ok(Some(_)) => {}
-            Ok(None) => {
-                let message = "this arm of `match` is covered by earlier ones";
-                checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it, or move it up"));
-            }
-            // A warning is not worth more work.
-            Err(TooComplex) => return,
+        let earlier = sure.iter().take_while(|other| **other < index).map(|other| vec![&parts[*other]]);
+        if is_superfluous(checker, earlier, &[&parts[index]], &[ty]) {
+            let message = "this arm of `match` is covered by earlier ones";
+            checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it, or move it up"));
         }
     }
 }
@@ -642,20 +649,14 @@ pub(super) fn check_priority(checker: &mut Checker, branches: &[hir::Branch], ow
         let parts: Vec<Static> = patterns.iter().map(|pattern| checker.static_part(pattern, own)).collect();
         let types: Vec<TypeId> = patterns.iter().map(|pattern| pattern.ty).collect();
         let same = earlier.iter().filter(|(other, ..)| other == channel);
-        let rows: Vec<Vec<&Static>> = same.clone().map(|(_, parts, _)| parts.iter().collect()).collect();
-        if let Some((.., first)) = same.clone().next() {
-            match checker.uncovered(rows, &parts.iter().collect::<Vec<_>>(), &types) {
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let message = "this branch of `pri alt` is covered by an earlier one";
-                    let diagnostic = Diagnostic::new(Code::W0906, branch.span, message)
-                        .label(*first, "what it takes is taken here")
-                        .help("drop it, or move it up");
-                    checker.report(diagnostic);
-                }
-                // A warning is not worth more work.
-                Err(TooComplex) => return,
+        let rows = same.clone().map(|(_, parts, _)| parts.iter().collect());
+        if is_superfluous(checker, rows, &parts.iter().collect::<Vec<_>>(), &types) {
+            let message = "this branch of `pri alt` is covered by an earlier one";
+            let mut diagnostic = Diagnostic::new(Code::W0906, branch.span, message).help("drop it, or move it up");
+            if let Some((.., first)) = same.clone().next() {
+                diagnostic = diagnostic.label(*first, "what it takes is taken here");
             }
+            checker.report(diagnostic);
         }
         if branch.guard.is_none() && patterns.iter().all(|pattern| checker.covers_its_static_part(pattern, own)) {
             earlier.push((*channel, parts, branch.span));

@@ -138,6 +138,8 @@ pub(super) struct Checker<'a> {
     pub(super) constant_budget: usize,
     /// How many more pattern rows may be compared.
     pub(super) coverage_budget: usize,
+    /// How many more of them for warnings, which must not take from what errors need.
+    pub(super) superfluous_budget: usize,
     suggestions_left: u32,
 }
 
@@ -178,6 +180,7 @@ impl<'a> Checker<'a> {
             implicit_externs: FxHashMap::default(),
             constant_budget: 32 << 20,
             coverage_budget: 4 << 20,
+            superfluous_budget: 1 << 20,
             suggestions_left: 200,
         }
     }
