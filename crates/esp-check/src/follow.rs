@@ -95,7 +95,7 @@ impl Follower<'_, '_> {
             let done = self.way.len();
             if done == self.steps.len() {
                 self.mover.find(&next);
-                if self.mover.found.is_empty()
+                if self.mover.rests()
                     && let Outcome::Faulted(report) = self.mover.rest(&next)
                 {
                     return Some(Problem::Fault(report));

@@ -1,6 +1,10 @@
 //! Which moves of a state are enough: those of a set of instances that nobody outside the set can have to do with
 //! before one of the set has moved (a persistent set, found from who can meet whom by their text). Deadlocks, faults and
 //! reached code stay; a search must still take all moves where it would otherwise turn in a circle.
+//!
+//! Where the world and the clock alone could go on, the program rests until they do, and may be deadlocked in part. Such
+//! a state must not be missed for another message, so that one move at least of those that are enough is the program's
+//! own: it stays possible until somebody of the set moves, and no program rests before that.
 
 use crate::moves::Mover;
 use crate::space::{MOST_IN_SETS, Stepping, bit};
@@ -18,7 +22,20 @@ pub(crate) fn actors(step: Step) -> u128 {
     }
 }
 
+/// Whether a step waits for the world or the clock.
+pub(crate) fn is_of_the_world(step: Step) -> bool {
+    match step {
+        Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. } => true,
+        Step::Communicate { .. } | Step::Local { .. } | Step::Else { .. } => false,
+    }
+}
+
 impl Mover<'_> {
+    /// Whether the program rests in the state whose moves were found: only the world and the clock could go on.
+    pub(crate) fn rests(&self) -> bool {
+        self.found.iter().all(|found| is_of_the_world(self.get(*found).step))
+    }
+
     /// Puts moves that are enough to the front of those found, and returns how many they are.
     pub(crate) fn reduce(&mut self, numbers: &[u32]) -> usize {
         let all = self.found.len();
@@ -39,6 +56,13 @@ impl Mover<'_> {
         let mut movers = std::mem::take(&mut self.movers);
         movers.clear();
         movers.extend(self.found.iter().map(|found| actors(self.get(*found).step)));
+        // Those of whom the program itself can move one.
+        let steps = self.found.iter().map(|found| self.get(*found).step);
+        let own = steps.filter(|step| !is_of_the_world(*step)).fold(0, |own, step| own | actors(step));
+        if own == 0 {
+            self.movers = movers;
+            return all;
+        }
         let mut best: Option<(usize, u128)> = None;
         // Those whose sets somebody moves in: a set that holds one of them holds all of its set and is no better.
         let mut seeds = 0;
@@ -51,7 +75,7 @@ impl Mover<'_> {
             if count > 0 {
                 seeds |= bit(seed);
             }
-            if count > 0 && count < best.map_or(all, |(count, _)| count) {
+            if set & own != 0 && count < best.map_or(all, |(count, _)| count) {
                 best = Some((count, set));
                 if count == 1 {
                     break;

@@ -198,11 +198,15 @@ impl<'s, 'm> Worker<'s, 'm> {
         {
             return true;
         }
-        if self.mover.found.is_empty() {
-            return match self.mover.rest(numbers) {
-                Outcome::Faulted(report) => self.shared.find(Finding { state, what: Wrong::Deadlock(report) }),
-                Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
-            };
+        if self.mover.rests() {
+            if let Outcome::Faulted(report) = self.mover.rest(numbers)
+                && self.shared.find(Finding { state, what: Wrong::Deadlock(report) })
+            {
+                return true;
+            }
+            if self.mover.found.is_empty() {
+                return false;
+            }
         }
         let enough = match self.shared.reduction {
             Reduction::On => self.mover.reduce(numbers),

@@ -1,6 +1,6 @@
 //! Deadlocks and every fault of the language.
 
-use crate::support::{says, says_of};
+use crate::support::{model, says, says_of, told};
 use expect_test::expect;
 
 #[test]
@@ -47,6 +47,44 @@ fn crossed_requests() {
             fault `deadlock`, channel `a`
               `p` waits at p.esp:2:22 for `q` to read `a`
               `q` waits at p.esp:3:22 for `p` to read `b`
+        "#]],
+    );
+}
+
+/// Others still serve the world, or wait for the clock: the program rests until they go on, and some of it never will.
+#[test]
+fn crossed_requests_beside_a_server() {
+    for (external, server) in [
+        ("channel asked() external out;", "in(asked)"),
+        ("channel told() external in;", "out(told)"),
+        ("", "after (1 s)"),
+    ] {
+        let text = format!(
+            "channel a(int); channel b(int); {external}
+             process p {{ out(a, 1); in(b, _); }}
+             process q {{ out(b, 1); in(a, _); }}
+             process r {{ while {{ alt {{ {server} {{ }} }} }} }}"
+        );
+        let said = told(&model(&text, None));
+        assert!(said.starts_with("error deadlock\nfault `deadlock`, channel `a`\n"), "{said}");
+    }
+}
+
+/// What the world says first sends the server into a loop in which the program never rests again.
+#[test]
+fn no_message_hides_a_deadlock() {
+    says(
+        "channel a(int); channel b(int); channel external(u8) external out;
+         process r { in(external, _); while { yield; } }
+         process p { out(a, 1); out(a, 1); }
+         process q { in(a, _); in(b, _); }
+         process s { out(b, 1); }",
+        expect![[r#"
+            error deadlock
+               1  p -> q: a(1)  (p.esp:3:22)
+               2  s -> q: b(1)  (p.esp:5:22)
+            fault `deadlock`, channel `a`
+              `p` waits at p.esp:3:33 for nobody to read `a`
         "#]],
     );
 }
