@@ -430,7 +430,7 @@ pub(crate) struct Init {
     pub(crate) folder: PathBuf,
 }
 
-/// Explore every interleaving of a program and show a shortest run that goes wrong
+/// Explore every interleaving of a program and show a short run that goes wrong
 ///
 /// Looks for deadlock, false assertions, and every other fault: bounds, division,
 /// overflow, ranges, empty pools, use of released memory; and tells which lines no
@@ -467,7 +467,7 @@ pub(crate) struct Verify {
     /// How many threads search
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
-    /// Try every order of communications, also where it makes no difference
+    /// Try every order of communications, also where it makes no difference; what is found first is a shortest run then
     #[arg(long)]
     pub(crate) no_reduction: bool,
     /// Look for processes that can wait for ever while others go on (weak fairness)

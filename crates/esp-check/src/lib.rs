@@ -1,4 +1,4 @@
-//! Explores every state that a program can reach, on the flow IR's own `step`, and shows a shortest run that goes
+//! Explores every state that a program can reach, on the flow IR's own `step`, and shows a short run that goes
 //! wrong. Knows no back end, reads and writes nothing.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!   store, level, search     visited states; level after level; `meeting`: where threads wait for each other
 //!   ltl, automaton, watch    properties, and what they ask of states
 //!   liveness                 runs that go on for ever
-//!   retrace, counterexample  the run that leads to what was found
+//!   retrace, counterexample  the run that leads to what was found; `shorten`: without what does not matter
 //!   script, chart            that run as a text to take again, and as a picture
 //!   scene                    everybody at one moment of a run
 //!   confirm                  whether a run of a model that does more is one of the program itself
@@ -37,6 +37,7 @@ mod retrace;
 mod scene;
 pub mod script;
 mod search;
+mod shorten;
 mod space;
 mod store;
 mod surroundings;
@@ -60,7 +61,6 @@ use liveness::{Endless, Goal};
 use ltl::{Atom, Formula};
 use moves::MoveEnd;
 use quaject_esp_ir::footprint::data_bytes;
-use quaject_esp_ir::ir::Location;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::step::{Step, TooLarge};
 use retrace::Chosen;
@@ -228,29 +228,27 @@ fn last_holder(way: &[Chosen]) -> u32 {
 
 /// The run that leads to what was found.
 fn show(space: &Space<'_>, store: &Store, finding: &Finding) -> Result<Counterexample, TooLarge> {
-    let mut way = retrace::way_to(space, store, finding.state)?;
-    let problem = match &finding.what {
-        Wrong::Deadlock(report) => Problem::Fault(report.clone()),
+    let (mut way, mut mover, numbers) = retrace::way_to(space, store, finding.state)?;
+    let wrong = retrace::here(&mut mover, &numbers, &finding.what);
+    if let Wrong::Move(found) = &wrong {
+        way.push(Chosen::of(found));
+    }
+    let (way, wrong) = shorten::shorten(space, way, wrong)?;
+    let steps = retrace::narrate(space, &way)?;
+    let problem = match wrong {
+        Wrong::Deadlock(report) => Problem::Fault(report),
         Wrong::Leak(pool) => {
-            let pool = space.model.program.types.pool(*pool).name.to_string();
+            let pool = space.model.program.types.pool(pool).name.to_string();
             Problem::Leak { pool, instance: last_holder(&way) }
         }
-        Wrong::Move(found) => {
-            way.push(Chosen::of(found));
-            match &found.end {
-                MoveEnd::Fails(report) => Problem::Fault(report.clone()),
-                MoveEnd::Endless(instance) => Problem::Endless { instance: *instance, location: Location::default() },
-                MoveEnd::Goes | MoveEnd::Exits => unreachable!("such a move is not wrong"),
+        Wrong::Move(found) => match found.end {
+            MoveEnd::Fails(report) => Problem::Fault(report),
+            MoveEnd::Endless(instance) => {
+                let last = steps.last().and_then(|step| step.locations.first());
+                Problem::Endless { instance, location: last.copied().unwrap_or_default() }
             }
-        }
-    };
-    let steps = retrace::narrate(space, &way)?;
-    let problem = match problem {
-        Problem::Endless { instance, .. } => {
-            let last = steps.last().and_then(|step| step.locations.first());
-            Problem::Endless { instance, location: last.copied().unwrap_or_default() }
-        }
-        other => other,
+            MoveEnd::Goes | MoveEnd::Exits => unreachable!("such a move is not wrong"),
+        },
     };
     Ok(Counterexample { problem, steps, cycle: None })
 }

@@ -37,6 +37,14 @@ pub(crate) struct Move {
     pub(crate) end: MoveEnd,
 }
 
+impl Move {
+    /// Whether it ends in this fault, or in the same one of another replica.
+    pub(crate) fn is_like(&self, report: &FaultReport) -> bool {
+        let what = |report: &FaultReport| (report.fault, report.location, report.name.clone());
+        matches!(&self.end, MoveEnd::Fails(own) if what(own) == what(report))
+    }
+}
+
 /// How a step ends.
 #[derive(Clone, Debug)]
 pub(crate) enum MoveEnd {
@@ -221,6 +229,11 @@ impl<'m> Mover<'m> {
     /// What a state without moves is.
     pub(crate) fn rest(&mut self, numbers: &[u32]) -> Outcome {
         self.load_all(numbers);
+        self.rest_at_hand()
+    }
+
+    /// Likewise of the state that was loaded or stepped to last.
+    pub(crate) fn rest_at_hand(&mut self) -> Outcome {
         self.world.offer(None);
         self.world.rest(Resting::Yes);
         let outcome = self.machine.rest(&mut self.state, &mut self.world);
@@ -234,6 +247,11 @@ impl<'m> Mover<'m> {
             return None;
         }
         self.load_all(numbers);
+        self.leak_at_hand()
+    }
+
+    /// Likewise in the state that was loaded or stepped to last.
+    pub(crate) fn leak_at_hand(&self) -> Option<PoolId> {
         self.machine.lost_object(&self.state, self.holders.as_ref()?)
     }
 

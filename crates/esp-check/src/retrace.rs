@@ -3,9 +3,11 @@
 
 use crate::counterexample::Traced;
 use crate::moves::{Move, MoveEnd, Mover};
+use crate::search::Wrong;
 use crate::space::{Space, Stepping};
 use crate::store::{StateRef, Store, hash, signature};
 use quaject_esp_ir::ir::{ChannelId, Location};
+use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Effect, Step, TooLarge};
 
 /// A step and all that was chosen for it.
@@ -26,8 +28,13 @@ impl Chosen {
     }
 }
 
-/// The steps from the start to a visited state.
-pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Result<Vec<Chosen>, TooLarge> {
+/// The steps from the start to a visited state, or where replicas may change places to one like it; with the numbers of
+/// the state to which they lead.
+pub(crate) fn way_to<'m>(
+    space: &'m Space<'m>,
+    store: &Store,
+    state: StateRef,
+) -> Result<(Vec<Chosen>, Mover<'m>, Vec<u32>), TooLarge> {
     let mut states = vec![state];
     loop {
         let last = states[states.len() - 1];
@@ -47,7 +54,29 @@ pub(crate) fn way_to(space: &Space<'_>, store: &Store, state: StateRef) -> Resul
         let found = try_step_to(&mut mover, &mut numbers, &mut way, Goes::On, &is_wanted);
         assert!(found, "every visited state but the first is reached by a move from its parent");
     }
-    Ok(way)
+    Ok((way, mover, numbers))
+}
+
+/// What is wrong with a state in which replicas may have changed places since it was found to be wrong.
+pub(crate) fn here(mover: &mut Mover<'_>, numbers: &[u32], wrong: &Wrong) -> Wrong {
+    let wanted = match wrong {
+        Wrong::Deadlock(_) => match mover.rest(numbers) {
+            Outcome::Faulted(report) => return Wrong::Deadlock(report),
+            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => return wrong.clone(),
+        },
+        Wrong::Leak(_) => return wrong.clone(),
+        Wrong::Move(wanted) => wanted,
+    };
+    mover.find(numbers);
+    let is_like = |found: &&Move| match (&found.end, &wanted.end) {
+        (MoveEnd::Fails(report), _) => wanted.is_like(report),
+        (MoveEnd::Endless(_), MoveEnd::Endless(_)) => true,
+        (_, _) => false,
+    };
+    let alike = || mover.found.iter().map(|found| mover.get(*found)).filter(is_like);
+    let is_same =
+        |found: &&Move| (found.step, found.message, &found.choices) == (wanted.step, wanted.message, &wanted.choices);
+    Wrong::Move(alike().find(is_same).or_else(|| alike().next()).unwrap_or(wanted).clone())
 }
 
 /// Whether a run goes on after a move.
@@ -156,7 +185,7 @@ pub(crate) fn narrate(space: &Space<'_>, way: &[Chosen]) -> Result<Vec<Traced>, 
     Ok(traced)
 }
 
-fn from_world(offered: Option<&Option<quaject_esp_ir::explore::Offered>>) -> Option<ChannelId> {
+pub(crate) fn from_world(offered: Option<&Option<quaject_esp_ir::explore::Offered>>) -> Option<ChannelId> {
     use quaject_esp_ir::explore::Offered;
     match offered {
         Some(Some(Offered::FromWorld(channel))) => Some(*channel),

@@ -9,7 +9,8 @@
 //!   message 3 -7                    what the world sent in the step before
 //!   call translate 4096             what a function returned in it
 //!   cycle                           from here on again and again
-//!   end deadlock                    what is wrong
+//!   end deadlock                    what is wrong; after `property` its text, after `starvation` the instance, after
+//!                                   `leak` the instance and the pool
 //! ```
 
 use crate::counterexample::{Counterexample, Problem, Traced};
@@ -101,8 +102,36 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
     if found.cycle == Some(found.steps.len()) {
         line("cycle".into());
     }
-    line(format!("end {}", found.problem.name()));
+    let details = match &found.problem {
+        Problem::Fault(_) | Problem::Endless { .. } => String::new(),
+        Problem::Property { property } => format!(" {property}"),
+        Problem::Starvation { instance, .. } => format!(" {instance}"),
+        Problem::Leak { pool, instance } => format!(" {instance} {pool}"),
+    };
+    line(format!("end {}{details}", found.problem.name()));
     text
+}
+
+/// What is wrong, as the last line tells it of a run that was taken to its end.
+fn ended(ending: &str, machine: &mut Machine<'_>, state: &mut State, world: &mut dyn World) -> Option<Problem> {
+    let (name, details) = ending.split_once(' ').unwrap_or((ending, ""));
+    let instance = |number: &str| number.parse().ok().filter(|instance| *instance < state.instances());
+    match name {
+        "deadlock" => match machine.rest(state, world) {
+            Outcome::Faulted(report) => Some(Problem::Fault(report)),
+            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => None,
+        },
+        "property" => Some(Problem::Property { property: details.to_string() }),
+        "starvation" => {
+            let instance = instance(details)?;
+            Some(Problem::Starvation { instance, location: machine.location(state, instance) })
+        }
+        "leak" => {
+            let (number, pool) = details.split_once(' ')?;
+            Some(Problem::Leak { instance: instance(number)?, pool: pool.to_string() })
+        }
+        _ => None,
+    }
 }
 
 impl Script {
@@ -190,10 +219,10 @@ impl Script {
             }
             if let Some(ending) = line.strip_prefix("end ") {
                 world.message = None;
-                found.problem = match machine.rest(&mut state, &mut world) {
-                    Outcome::Faulted(report) if ending == "deadlock" => Problem::Fault(report),
-                    _ => Problem::Property { property: ending.to_string() },
-                };
+                match ended(ending, &mut machine, &mut state, &mut world) {
+                    Some(problem) => found.problem = problem,
+                    None => return bad(format!("the run does not end in `{ending}`")),
+                }
                 break;
             }
             let step: Step = match line.parse() {

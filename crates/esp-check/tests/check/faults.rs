@@ -366,3 +366,52 @@ fn a_pri_alt_is_met_at_its_first_branch() {
         "#]],
     );
 }
+
+/// Where replicas may change places, the run and its end name the same ones.
+#[test]
+fn replicas_that_change_places() {
+    says(
+        "channel a(u8) shared; channel go() shared;
+         process src { out(a, 0); out(a, 2); out(go); out(go); }
+         process w[2] { in(a, $x); in(go); assert(x > 0); }",
+        expect![[r#"
+            error assert
+               1  src -> w[0]: a(0)  (p.esp:2:24)
+               2  src -> w[1]: a(2)  (p.esp:2:35)
+               3  src -> w[0]: go()  (p.esp:2:46)
+               4  w[0]  (p.esp:3:55)
+            fault `assert` in `w[0]` at p.esp:3:44
+        "#]],
+    );
+    says(
+        "channel a(int) shared;
+         process src { out(a, 0); out(a, 1); out(a, 2); }
+         process w[3] { in(a, $x); if (x == 1) { in(a, _); } }",
+        expect![[r#"
+            error deadlock
+               1  src -> w[0]: a(0)  (p.esp:2:24)
+               2  src -> w[1]: a(1)  (p.esp:2:35)
+               3  src -> w[1]: a(2)  (p.esp:2:46)
+            fault `deadlock`, channel `a`
+              `w[2]` waits at p.esp:3:25 for nobody to write `a`
+        "#]],
+    );
+}
+
+/// The reduced search lets `p` and `q` finish first.
+#[test]
+fn what_has_nothing_to_do_with_it_is_left_out() {
+    says(
+        "channel a(); channel b();
+         process p { for i in 0..5 { out(a); } }
+         process q { for i in 0..5 { in(a); } }
+         process r { out(b); }
+         process s { in(b); assert(false); }",
+        expect![[r#"
+            error assert
+               1  r -> s: b()  (p.esp:4:22)
+               2  s  (p.esp:5:36)
+            fault `assert` in `s` at p.esp:5:29
+        "#]],
+    );
+}

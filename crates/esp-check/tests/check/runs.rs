@@ -38,7 +38,6 @@ fn a_run_is_written_down_and_taken_again() {
         r 0
         call f true
         c 0 0 1 0
-        r 0
         r 1
         end assert
     "#]]

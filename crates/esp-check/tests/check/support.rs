@@ -1,7 +1,8 @@
 //! One check function: a program in, the verdict and the run that goes wrong out.
 
 use expect_test::Expect;
-use quaject_esp_check::{Compaction, Options, Reduction, Report, Verdict, check};
+use quaject_esp_check::script::{Script, write};
+use quaject_esp_check::{Compaction, Options, Reduction, Report, Symmetry, Verdict, check};
 use quaject_esp_ir::lower::{lower_concrete, lower_model};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::check::{Loader, analyze};
@@ -54,7 +55,7 @@ pub(crate) fn explore(model: &ModelProgram, options: &Options) -> Report {
 
 pub(crate) const UNREDUCED: Options = Options {
     reduction: Reduction::Off,
-    symmetry: quaject_esp_check::Symmetry::Off,
+    symmetry: Symmetry::Off,
     compaction: Compaction::Off,
     liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
@@ -74,6 +75,17 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     };
     assert_eq!(kind(&all), kind(&two));
     assert_eq!(kind(&all), kind(&reduced));
+    let symmetric = explore(model, &Options { symmetry: Symmetry::On, ..Options::default() });
+    assert_eq!(kind(&all), kind(&symmetric));
+    // What is shown of a run can be taken, step by step, and ends as is said.
+    for found in [&all, &reduced, &symmetric] {
+        if let Verdict::Violated(found) = &found.verdict {
+            let script = Script::parse(&write(model, &[("p.esp".into(), String::new())], found));
+            let followed = script.expect("it has just been written").follow(model).expect("the program is small");
+            let followed = followed.expect("the run can be taken");
+            assert_eq!(found.text(model), followed.text(model));
+        }
+    }
     let hashed = Options { compaction: Compaction::On, ..UNREDUCED };
     let by_hash = explore(model, &hashed);
     assert_eq!(kind(&all), kind(&by_hash));
