@@ -2,9 +2,11 @@
 
 use crate::counterexample::Counterexample;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
+use crate::surroundings::is_read;
 use quaject_esp_ir::coverage::Coverage;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -84,23 +86,32 @@ pub enum Verdict {
 pub fn restrictions(model: &ModelProgram) -> Vec<String> {
     let program = &model.program;
     let mut restrictions = Vec::new();
+    let mut open = Vec::new();
     for (index, channel) in program.channels.iter().enumerate() {
         let channel_id = ChannelId(index as u32);
-        if channel.boundary != Boundary::FromWorld {
+        if channel.boundary != Boundary::FromWorld || !is_read(model, channel_id) {
             continue;
         }
+        open.push(format!("`{}`", channel.name));
         if let Some(bound) = model.bounds[index] {
             restrictions.push(format!("at most {bound} messages on `{}`", channel.name));
         }
-        for (number, (_, values)) in model.message(channel_id).enumerate() {
+        for (number, (ty, values)) in model.message(channel_id).enumerate() {
             if let Values::Range(from, to) = values {
-                restrictions.push(format!("`{}.{number}` is in {from}..{to}", channel.name));
+                let zeros = if holds_bytes(program, ty) { ", its bytes 0" } else { "" };
+                restrictions.push(format!("`{}.{number}` is in {from}..{to}{zeros}", channel.name));
             }
         }
     }
+    match &open[..] {
+        [] => {}
+        [one] => restrictions.push(format!("{one} stays open")),
+        many => restrictions.push(format!("{} stay open", many.join(", "))),
+    }
     for (index, function) in program.externs.iter().enumerate().take(model.externs as usize) {
         if let Values::Range(from, to) = model.results[ExternId(index as u32).0 as usize] {
-            restrictions.push(format!("`{}` returns {from}..{to}", function.name));
+            let zeros = if function.result.is_some_and(|ty| holds_bytes(program, ty)) { ", bytes 0" } else { "" };
+            restrictions.push(format!("`{}` returns {from}..{to}{zeros}", function.name));
         }
         let written =
             function.parameters.iter().any(|(_, mutability)| *mutability == quaject_esp_ir::ir::Mutability::Mutable);
@@ -109,6 +120,26 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
         }
     }
     restrictions
+}
+
+/// Whether values of a type hold bytes of variable number, of which one content stands for all.
+fn holds_bytes(program: &Program, ty: TypeId) -> bool {
+    let (mut open, mut seen) = (vec![ty], FxHashSet::default());
+    while let Some(ty) = open.pop() {
+        if !seen.insert(ty) {
+            continue;
+        }
+        match program.types.get(ty) {
+            Type::Bytes { bound } if *bound > 0 => return true,
+            Type::Array { element, .. } => open.push(*element),
+            Type::Record(id) | Type::Union(id) => {
+                open.extend(program.types.aggregate(*id).parts.iter().filter_map(|(_, ty)| *ty));
+            }
+            Type::Boxed(pool) => open.push(program.types.pool(*pool).content),
+            Type::Bytes { .. } | Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) => {}
+        }
+    }
+    false
 }
 
 /// The lines of explored processes with code of which nothing was executed.

@@ -50,7 +50,8 @@ impl Outside {
     }
 }
 
-fn is_read(model: &ModelProgram, channel: ChannelId) -> bool {
+/// Whether a process reads a channel.
+pub(crate) fn is_read(model: &ModelProgram, channel: ChannelId) -> bool {
     model.program.processes.iter().flat_map(|process| &process.sites).any(|site| site.channel == channel)
 }
 
