@@ -506,6 +506,41 @@ FAILED  a.esp
         .stderr_eq("error: `none.esp` is no test: there is no `none.out`\n...\n");
 }
 
+/// The remainder of the least number by -1 is 0 and needs no overflow; a union may have more cases than 16 bits count.
+#[test]
+fn engines_agree_at_the_ends_of_types() {
+    let cases: Vec<String> = (0..65_537).map(|case| format!("t{case}")).collect();
+    let wide = format!(
+        "type u = union {{ {} }};\nchannel i: u external out;\nchannel o: u external in;\n\
+         process p {{ while {{ in(i, $m); out(o, m); }} }}\n",
+        cases.join(", ")
+    );
+    const REMAINDER: &str = "channel o(int) external in;\n\
+                             process p { var x = -2147483648; var k = -1; out(o, x % k); }\n";
+    let folder = Folder::with(&[("wide.esp", &wide), ("remainder.esp", REMAINDER), ("in.txt", "t65536\nt3\n")]);
+    for engine in ["interp", "c", "jit"] {
+        let wide = folder.qj(&format!("run wide.esp --bind i=text:in.txt --engine {engine}"));
+        wide.assert().success().stdout_eq("t65536\nt3\n");
+        folder.qj(&format!("run remainder.esp --checked --engine {engine}")).assert().success().stdout_eq("0\n");
+    }
+}
+
+/// A recorded run may have woken up in vain any number of times.
+#[test]
+fn replay_does_not_count_to_a_damaged_number() {
+    const MERGE: &str = "channel i: int external out;\nchannel t(int) external out;\nchannel o: int external in;\n\
+                         process p { while { alt { in(i, $v) { out(o, v); } in(t, _) { } } } }\n";
+    let folder = Folder::with(&[("a.esp", MERGE), ("in.txt", "1\n2\n3\n")]);
+    folder.qj("run a.esp --bind i=text:in.txt --bind t=timer:5ms,3 --record a.qjr").assert().success();
+    let recording = std::fs::read_to_string(folder.path("a.qjr")).expect("it is there");
+    let line = recording.lines().find(|line| line.ends_with(" in t 1")).expect("the timer ticked");
+    for number in [1 << 40, 1 << 62, u64::MAX] {
+        let damaged = recording.replace(line, &format!("{number} in t 1"));
+        std::fs::write(folder.path("a.qjr"), damaged).expect("a file can be written");
+        folder.qj("replay a.qjr").timeout(std::time::Duration::from_secs(60)).assert().code(1);
+    }
+}
+
 #[test]
 fn test_takes_nothing_for_a_test_that_is_none() {
     const ENDLESS: &str = "channel o: int external in;\nprocess p { out(o, 1); while (true) { yield; } }\n";

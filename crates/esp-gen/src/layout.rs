@@ -8,7 +8,7 @@
 //!   bytes[<=N]           { u16 length (u32 if N > 65535); u8 data[N] }
 //!   array[N] of T        { T at[N] }
 //!   record               its fields in order; one unused byte if there is none
-//!   union                { u8 tag (u16 if there are more than 256); union { payloads } as }
+//!   union                { u8 tag (u16 if there are more than 256, u32 if more than 65536); union { payloads } as }
 //!   boxed T              for the world: its content, in place; inside: an index into the pool
 //!   message of c(A, B)   { A v0; B v1 }; one unused byte if there is none
 //! ```
@@ -41,7 +41,11 @@ pub struct Extent {
 
 /// Bytes of the tag of a union with so many tags.
 pub fn tag_bytes(tags: usize) -> u64 {
-    if tags <= 256 { 1 } else { 2 }
+    match tags {
+        0..=0x100 => 1,
+        0x101..=0x1_0000 => 2,
+        _ => 4,
+    }
 }
 
 /// Bytes of the length of `bytes` with this bound.

@@ -283,7 +283,8 @@ impl Recording {
         let mut events = Vec::new();
         for (number, line) in lines {
             let event = line.split_once(' ').and_then(|(question, text)| {
-                Some(Event { line: number, question: question.parse().ok()?, text: text.to_string() })
+                let question = question.parse().ok().filter(|question| *question <= MOST_QUESTIONS)?;
+                Some(Event { line: number, question, text: text.to_string() })
             });
             events.push(event.ok_or_else(|| wrong(number, "an event is a number and what happened"))?);
             last = number;
@@ -302,6 +303,9 @@ fn parse_file(text: &str) -> Option<(String, String)> {
     rest.is_empty().then_some((name, text))
 }
 
+/// No run asks more questions: at a billion in a second it would take a century.
+const MOST_QUESTIONS: u64 = 1 << 62;
+
 /// A world that answers as another one did when it was recorded.
 pub(crate) struct Replayer<'a> {
     program: &'a Program,
@@ -312,8 +316,8 @@ pub(crate) struct Replayer<'a> {
     time_ns: i64,
     /// Who watches: receives every message sent, as a line `channel message`.
     said: &'a mut dyn Write,
-    /// The number of questions at the last sleep.
-    asleep_at: Option<u64>,
+    /// The numbers of questions, and of events to come, at the last sleep.
+    asleep_at: Option<(u64, usize)>,
     difference: Option<Trouble>,
 }
 
@@ -342,13 +346,19 @@ impl<'a> Replayer<'a> {
         self.events.front().is_some_and(|event| event.question <= self.question && event.text == "end stopped")
     }
 
-    /// The program sleeps. If it asked nothing since it last did, it will never wake: the recorded one did.
+    /// The program sleeps. If nothing has happened since it last did, the recorded one woke up in vain, to ask the same
+    /// questions again and again until something did: that is passed over. If it asked nothing, it will never wake.
     pub(crate) fn note_sleep(&mut self) {
-        if self.asleep_at == Some(self.question) {
-            let (text, line) = self.events.front().map_or((String::new(), 0), |e| (e.text.clone(), e.line));
-            self.differ(&format!("`{text}` did not happen"), line);
+        if let (Some((question, events)), Some(next)) = (self.asleep_at, self.events.front())
+            && events == self.events.len()
+        {
+            let gap = next.question.saturating_sub(self.question);
+            match self.question - question {
+                0 => self.differ(&format!("`{}` did not happen", next.text.clone()), next.line),
+                asked => self.question += gap / asked * asked,
+            }
         }
-        self.asleep_at = Some(self.question);
+        self.asleep_at = Some((self.question, self.events.len()));
     }
 
     /// The recorded end; a difference if there are other events before it.

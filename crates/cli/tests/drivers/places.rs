@@ -4,6 +4,7 @@ use super::{Running, engines, eventually, qj, text};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
 
 const THROUGH: &str = "
 channel inC(int) external out = \"bytes:-\";
@@ -38,6 +39,21 @@ fn a_command_that_ends_closes_its_channel_and_a_failure_is_told() {
         assert_eq!(text(&output.stdout), "said\n", "{engine}");
         assert_eq!(text(&output.stderr), "note: command `echo said; exit 3` ended with exit status: 3\n", "{engine}");
         assert_eq!(output.status.code(), Some(0), "{engine}");
+    }
+}
+
+/// Nobody waits for a command that was only read.
+#[test]
+fn a_program_that_exits_ends_its_commands() {
+    let program = "channel c: bytes[<=8] external out; channel t() external out;\n\
+                   process p { while { alt { in(c, _) { } in(t) { exit(5); } } } }";
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let started = Instant::now();
+        let bind = ["--bind", "c=exec:sleep 60", "--bind", "t=timer:10ms"];
+        let output = qj(folder.path(), engine, program, &bind).output().expect("qj");
+        assert_eq!(output.status.code(), Some(5), "{engine}: {}", text(&output.stderr));
+        assert!(started.elapsed() < Duration::from_secs(30), "{engine}");
     }
 }
 

@@ -125,7 +125,7 @@ impl Code<'_, '_> {
                         Some(_) | None => format!("({c})({x} {sign} {y})"),
                     };
                 }
-                if signed_check {
+                if signed_check && op == BinaryOp::Divide {
                     self.check(&format!("{y} == -1 && {x} == {min}"), Fault::Overflow, at);
                 }
                 let special = if op == BinaryOp::Divide { format!("({c})(0u - ({u}){x})") } else { "0".to_string() };

@@ -105,7 +105,7 @@ impl Writer<'_, '_> {
                     put!(self, "enum {{ {} }};", tags.join(", "));
                 }
                 put!(self, "typedef struct {name} {{");
-                put!(self, "    {} tag;", if tag_bytes(parts.len()) == 1 { "uint8_t" } else { "uint16_t" });
+                put!(self, "    uint{}_t tag;", 8 * tag_bytes(parts.len()));
                 if let Some(offset) = self.plan.layouts.payload_offset(ty, view) {
                     put!(self, "    union {{");
                     for (case, part) in parts {

@@ -16,7 +16,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a command to whom nobody listens may take to end by itself.
+const MERCY: Duration = Duration::from_millis(100);
 
 /// Which directions of a place channels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,11 +57,18 @@ pub(crate) fn keep_apart(program: &Program, drivers: &[Option<Driver>]) -> Resul
 #[derive(Default)]
 pub(crate) struct Places {
     opened: Vec<Opened>,
-    commands: Vec<(String, Child)>,
+    commands: Vec<Started>,
     /// Names made for terminals.
     links: Vec<PathBuf>,
     /// Other ends of terminals, held open: without any, reading this end would fail.
     ends: Vec<OwnedFd>,
+}
+
+/// A command that runs.
+struct Started {
+    command: String,
+    child: Child,
+    used: Use,
 }
 
 struct Opened {
@@ -123,7 +134,7 @@ impl Places {
             .spawn()?;
         let read = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let write = child.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        self.commands.push((command.to_string(), child));
+        self.commands.push(Started { command: command.to_string(), child, used });
         for file in read.iter().chain(&write) {
             unblock(file)?;
         }
@@ -147,19 +158,18 @@ impl Places {
         Ok(control)
     }
 
-    /// Ends what still runs, after its pipes have been closed: `patiently` waits for commands to end by themselves.
+    /// Ends what still runs, after its pipes have been closed: `patiently` waits for commands that the program wrote to,
+    /// which see the end of their input. One that was only read has nobody left to write to.
     /// Tells of those that failed.
     pub(crate) fn put_away(&mut self, patiently: bool) -> Vec<String> {
         self.opened.clear();
         let mut notes = Vec::new();
-        for (command, mut child) in self.commands.drain(..) {
-            if !patiently {
-                // It may have ended already.
-                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-            }
-            match child.wait() {
-                Ok(status) if status.success() || !patiently => {}
-                Ok(status) => notes.push(format!("command `{command}` ended with {status}")),
+        for Started { command, mut child, used } in self.commands.drain(..) {
+            match wait(&mut child, patiently && used.writes) {
+                Ok(Some(status)) if patiently && !status.success() => {
+                    notes.push(format!("command `{command}` ended with {status}"));
+                }
+                Ok(_) => {}
                 Err(error) => notes.push(format!("cannot wait for command `{command}`: {error}")),
             }
         }
@@ -174,6 +184,24 @@ impl Drop for Places {
             let _ = std::fs::remove_file(link);
         }
     }
+}
+
+/// How a command ends, if it does by itself. One that has closed its pipe, and ends next, is given the time to do so.
+fn wait(child: &mut Child, patiently: bool) -> io::Result<Option<ExitStatus>> {
+    if patiently {
+        return child.wait().map(Some);
+    }
+    let started = Instant::now();
+    while started.elapsed() < MERCY {
+        let ended = child.try_wait()?;
+        if ended.is_some() {
+            return Ok(ended);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // It may have ended just now.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait().map(|_| None)
 }
 
 fn taken() -> io::Error {
