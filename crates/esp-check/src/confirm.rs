@@ -4,7 +4,7 @@
 
 use crate::automaton::Automaton;
 use crate::counterexample::{Counterexample, Problem};
-use crate::follow::{Followed, follow_to};
+use crate::follow::{Followed, follow};
 use crate::liveness::{Endless, Goal};
 use crate::moves::MoveEnd;
 use crate::options::{Limit, Limits, Options, Reduction};
@@ -122,12 +122,12 @@ pub fn confirm(
     let steps: Vec<Step> = found.steps.iter().map(|traced| traced.step).collect();
     let mut has_such_a_run = true;
     if let (Problem::Fault(report), false) = (&found.problem, label.of_part) {
-        match follow_to(whole, &steps)? {
-            Followed::Goes(Problem::Fault(other), _) if is_same(report, &other) => {
+        match follow(whole, &steps, limits)? {
+            Followed::To(Counterexample { problem: Problem::Fault(other), .. }) if is_same(report, &other) => {
                 label.confirm(Confirmation::Real);
                 return Ok(label);
             }
-            Followed::Goes(..) | Followed::Unknown => {}
+            Followed::To(_) | Followed::Unknown => {}
             Followed::Nowhere => has_such_a_run = false,
         }
     }

@@ -4,58 +4,77 @@
 use crate::Refusal;
 use crate::counterexample::{Counterexample, Problem, Traced};
 use crate::moves::{MoveEnd, Mover};
+use crate::options::Limits;
 use crate::retrace::{Chosen, narrate};
 use crate::space::{Space, Stepping};
 use crate::store::hash;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Step;
+use std::time::Instant;
 
 /// More moves than this are not tried.
 const PATIENCE: u32 = 1 << 20;
 
-/// What goes wrong at the end of a run, with all that is said in it; nothing if the program has no such run, or
-/// nothing goes wrong in it.
-pub fn follow(model: &ModelProgram, steps: &[Step]) -> Result<Option<Counterexample>, Refusal> {
-    Ok(match follow_to(model, steps)? {
-        Followed::Goes(problem, steps) => Some(Counterexample { problem, steps, cycle: None }),
-        Followed::Nowhere | Followed::Unknown => None,
-    })
-}
-
 /// Where the steps of a run lead.
-pub(crate) enum Followed {
-    /// To this problem, with all that is said on the way.
-    Goes(Problem, Vec<Traced>),
-    /// The program has no such run, or nothing goes wrong in it.
+#[derive(Clone, Debug)]
+pub enum Followed<T> {
+    /// There.
+    To(T),
+    /// The program has no such run.
     Nowhere,
     /// There was too much to try.
     Unknown,
 }
 
-pub(crate) fn follow_to(model: &ModelProgram, steps: &[Step]) -> Result<Followed, Refusal> {
+/// What goes wrong at the end of a run, with all that is said in it.
+pub fn follow(model: &ModelProgram, steps: &[Step], limits: &Limits) -> Result<Followed<Counterexample>, Refusal> {
+    follow_to(model, steps, Wanted::Problem, limits, |problem, steps, _| {
+        problem.map(|problem| Counterexample { problem, steps, cycle: None })
+    })
+}
+
+/// What is said in the steps of a run; unknown if that depends on what the world sends or functions return, which the
+/// steps do not tell.
+pub fn narrated(model: &ModelProgram, steps: &[Step], limits: &Limits) -> Result<Followed<Vec<Traced>>, Refusal> {
+    let is_free = |chosen: &Chosen| chosen.message.is_none() && chosen.choices.is_empty();
+    follow_to(model, steps, Wanted::Run, limits, |_, steps, way| way.iter().all(is_free).then_some(steps))
+}
+
+/// What a run must come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    /// A problem at its end.
+    Problem,
+    /// Its end.
+    Run,
+}
+
+fn follow_to<T>(
+    model: &ModelProgram,
+    steps: &[Step],
+    wanted: Wanted,
+    limits: &Limits,
+    make: impl FnOnce(Option<Problem>, Vec<Traced>, &[Chosen]) -> Option<T>,
+) -> Result<Followed<T>, Refusal> {
     let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
     let mut mover = Mover::new(&space)?;
+    mover.limit(limits, Instant::now());
     let start = mover.start();
-    let mut search = Follower { mover, steps, way: Vec::new(), patience: PATIENCE };
+    let mut search = Follower { mover, steps, wanted, way: Vec::new(), patience: PATIENCE };
     Ok(match search.go_on(&start) {
-        Some(problem) => Followed::Goes(problem, narrate(&space, &search.way)?),
+        Some(problem) => {
+            make(problem, narrate(&space, &search.way)?, &search.way).map_or(Followed::Unknown, Followed::To)
+        }
         None if search.patience == 0 => Followed::Unknown,
         None => Followed::Nowhere,
     })
 }
 
-/// What is said in the steps of a run without choices of the world.
-pub fn narrated(model: &ModelProgram, steps: &[Step]) -> Result<Vec<Traced>, Refusal> {
-    let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-    let chosen = |step: &Step| Chosen { step: *step, message: None, choices: Box::default() };
-    let way: Vec<Chosen> = steps.iter().map(chosen).collect();
-    Ok(narrate(&space, &way)?)
-}
-
 struct Follower<'m, 's> {
     mover: Mover<'m>,
     steps: &'s [Step],
+    wanted: Wanted,
     way: Vec<Chosen>,
     patience: u32,
 }
@@ -67,8 +86,8 @@ struct Level {
 }
 
 impl Follower<'_, '_> {
-    /// The problem at the end, the choices made on the way in `way`.
-    fn go_on(&mut self, start: &[u32]) -> Option<Problem> {
+    /// The problem at the end, if one is wanted, the choices made on the way in `way`.
+    fn go_on(&mut self, start: &[u32]) -> Option<Option<Problem>> {
         let mut levels = vec![self.level(start.to_vec(), 0)];
         while let Some(level) = levels.last_mut() {
             let Some(index) = level.untried.pop() else {
@@ -76,6 +95,9 @@ impl Follower<'_, '_> {
                 self.way.pop();
                 continue;
             };
+            if self.mover.is_cut(0) {
+                self.patience = 0;
+            }
             self.patience = self.patience.checked_sub(1)?;
             let numbers = level.numbers.clone();
             self.mover.find(&numbers);
@@ -83,7 +105,7 @@ impl Follower<'_, '_> {
             let taken = self.mover.get(found).clone();
             self.way.push(Chosen::of(&taken));
             match &taken.end {
-                MoveEnd::Fails(report) => return Some(Problem::Fault(report.clone())),
+                MoveEnd::Fails(report) => return Some(Some(Problem::Fault(report.clone()))),
                 MoveEnd::Exits | MoveEnd::Endless(_) => {
                     self.way.pop();
                     continue;
@@ -94,11 +116,14 @@ impl Follower<'_, '_> {
             self.mover.apply(found, &numbers, hash(&numbers), &mut next);
             let done = self.way.len();
             if done == self.steps.len() {
+                if self.wanted == Wanted::Run {
+                    return Some(None);
+                }
                 self.mover.find(&next);
                 if self.mover.rests()
                     && let Outcome::Faulted(report) = self.mover.rest(&next)
                 {
-                    return Some(Problem::Fault(report));
+                    return Some(Some(Problem::Fault(report)));
                 }
                 self.way.pop();
                 continue;

@@ -48,7 +48,7 @@ pub use chart::chart;
 pub use confirm::{Confirmation, Label, confirm};
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
-pub use follow::{follow, narrated};
+pub use follow::{Followed, follow, narrated};
 pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,

@@ -137,7 +137,14 @@ fn properties_of_known_programs() {
 fn property(rng: &mut Rng, labels: &[u32]) -> String {
     let mut atom = || {
         let process = rng.usize(0..labels.len());
-        format!("P{process}@L{}", rng.u32(1..labels[process].max(1) + 1))
+        match rng.bool() {
+            true => format!("P{process}@L{}", rng.u32(1..labels[process].max(1) + 1)),
+            false => {
+                let variable = if rng.bool() { "n" } else { "k" };
+                let comparison = rng.choice(["==", "!=", "<", ">="]).expect("there are some");
+                format!("(P{process}:{variable} {comparison} {})", rng.i32(-1..4))
+            }
+        }
     };
     let (a, b) = (atom(), atom());
     match rng.u32(0..10) {

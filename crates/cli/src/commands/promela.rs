@@ -5,8 +5,8 @@ use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Counterexample, Limit, Options, Problem, Refusal, Report, Symmetry, Verdict, follow,
-    restrictions,
+    Answer, Compaction, Counterexample, Followed, Limit, Options, Problem, Refusal, Report, Symmetry, Verdict, follow,
+    narrated, restrictions,
 };
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
@@ -101,15 +101,22 @@ pub(crate) fn one(
         Found::Property(_) if !text.approximations.is_empty() => {
             return unsure(model, text, &search, Doubt::NotTaken, arguments.json);
         }
-        Found::Property(trail) => Verdict::Violated(Counterexample {
-            problem: Problem::Property { property: broken.unwrap_or_default() },
-            steps: quaject_esp_check::narrated(model, &trail.steps).map_err(refused)?,
-            cycle: trail.cycle,
-        }),
-        Found::Deadlock(trail) | Found::Fault(trail) => match follow(model, &trail.steps).map_err(refused)? {
-            Some(found) => Verdict::Violated(found),
-            None => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
+        Found::Property(trail) => match narrated(model, &trail.steps, &options.limits).map_err(refused)? {
+            Followed::To(steps) => Verdict::Violated(Counterexample {
+                problem: Problem::Property { property: broken.unwrap_or_default() },
+                steps,
+                cycle: trail.cycle,
+            }),
+            Followed::Nowhere => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
+            Followed::Unknown => return unsure(model, text, &search, Doubt::NotTaken, arguments.json),
         },
+        Found::Deadlock(trail) | Found::Fault(trail) => {
+            match follow(model, &trail.steps, &options.limits).map_err(refused)? {
+                Followed::To(found) => Verdict::Violated(found),
+                Followed::Nowhere => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
+                Followed::Unknown => return unsure(model, text, &search, Doubt::NotTaken, arguments.json),
+            }
+        }
     };
     let report = Report {
         verdict,
@@ -170,7 +177,7 @@ fn unsure(
     let place = |location| location_text(&model.program, location);
     let (label, said) = match doubt {
         Doubt::NoSuchRun => ("spurious", "is spurious: the program has no such run"),
-        Doubt::NotTaken => ("unknown", "may be spurious"),
+        Doubt::NotTaken => ("unknown", "may be spurious: it was not taken to its end on the program"),
     };
     if json {
         let cause = |found: &promela::Approximation| format!("{}: {}", place(found.location), found.what);

@@ -38,6 +38,8 @@ pub enum Mark {
     Else,
     /// An assertion that holds unless the program faults so.
     Fault(Fault),
+    /// Likewise, as part of a rendezvous.
+    FaultOfMeeting(Fault),
 }
 
 /// One line of a model.

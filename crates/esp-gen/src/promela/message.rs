@@ -297,9 +297,11 @@ impl<'a> Branching<'_, 'a> {
             head.deeper();
             after.lines.iter_mut().for_each(|line| {
                 // It belongs to the rendezvous.
-                if line.mark == Mark::Local {
-                    line.mark = Mark::None;
-                }
+                line.mark = match line.mark {
+                    Mark::Local => Mark::None,
+                    Mark::Fault(fault) => Mark::FaultOfMeeting(fault),
+                    other => other,
+                };
             });
             head.append(after);
             head.back();

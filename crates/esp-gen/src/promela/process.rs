@@ -36,6 +36,10 @@ pub(super) struct ProcessWriter<'p, 'a> {
     /// Names of variables for moves in a circle, and how many are in use.
     spares: Vec<String>,
     spares_used: usize,
+    /// What the model's properties ask for, as it was at the last wait: by the variable's name, the one that keeps it.
+    observed: BTreeMap<String, String>,
+    /// Their declarations.
+    seen: Vec<String>,
     /// Where the labels of the text are.
     marks: &'p mut BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
 }
@@ -51,7 +55,8 @@ enum Landing {
 pub(super) struct Written {
     pub(super) lines: Lines,
     pub(super) waits: BTreeMap<BlockId, String>,
-    pub(super) scope_names: BTreeMap<String, String>,
+    /// See [`ProcessWriter`].
+    pub(super) observed: BTreeMap<String, String>,
 }
 
 /// Names for a body's variables and slots.
@@ -99,6 +104,8 @@ pub(super) fn write<'a>(
         written: BTreeSet::new(),
         spares: Vec::new(),
         spares_used: 0,
+        observed: BTreeMap::new(),
+        seen: Vec::new(),
         marks,
     };
     let mut body = Lines::default();
@@ -117,14 +124,7 @@ pub(super) fn write<'a>(
     }
     body.back();
     let lines = writer.finish(process, &main, body);
-    let scope_names = main
-        .variables
-        .iter()
-        .filter_map(|(value, name)| {
-            Some((process.body.values[value.0 as usize].name.as_deref()?.to_string(), name.clone()))
-        })
-        .collect();
-    Written { lines, waits: writer.waits, scope_names }
+    Written { lines, waits: writer.waits, observed: writer.observed }
 }
 
 impl<'a> ProcessWriter<'_, 'a> {
@@ -198,6 +198,22 @@ impl<'a> ProcessWriter<'_, 'a> {
         let scope = scope(self.plan, &data.body, &prefix, self.own.clone(), &mut self.names);
         self.functions.insert(function, scope.clone());
         scope
+    }
+
+    /// Keeps what properties ask for as it is now.
+    pub(super) fn observe(&mut self, scope: &Scope<'a>, wait: &Wait, location: Location, lines: &mut Lines) {
+        for (name, value) in &wait.observed {
+            let variable = match self.observed.get(name.as_str()) {
+                Some(variable) => variable.clone(),
+                None => {
+                    let variable = self.names.claim(&format!("seen_{name}"));
+                    self.observed.insert(name.to_string(), variable.clone());
+                    self.seen.push(format!("{} {variable};", scope.kind(*value).declared()));
+                    variable
+                }
+            };
+            lines.push(Mark::Local, location, format!("{variable} = {};", scope.value(*value).text));
+        }
     }
 
     /// What is computed on arrival at an operation, and must hold there.
@@ -367,6 +383,7 @@ impl<'a> ProcessWriter<'_, 'a> {
                 }
             }
         }
+        self.seen.iter().for_each(|declaration| lines.plain(declaration));
         for name in self.spares.iter().map(String::as_str).chain([INDEX, "swap"]) {
             if body.mentions(name) {
                 lines.plain(format!("int {name};"));

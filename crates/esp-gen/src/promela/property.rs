@@ -55,6 +55,13 @@ impl Translation<'_, '_> {
         let mut text = String::new();
         let mut rest = self.source;
         while let Some(first) = rest.chars().next() {
+            let number = rest.strip_prefix('-').map_or("", |number| word(number));
+            if number.starts_with(|c: char| c.is_ascii_digit()) {
+                // Spin takes the sign apart from the number, and then the number for no number.
+                text.push_str(&format!("(0-{number})"));
+                rest = &rest[1 + number.len()..];
+                continue;
+            }
             if !(first.is_ascii_alphabetic() || first == '_') {
                 text.push(if first.is_whitespace() { ' ' } else { first });
                 rest = &rest[first.len_utf8()..];
@@ -155,7 +162,7 @@ impl Translation<'_, '_> {
 
     fn variable(&self, process: ProcessId, instance: u32, name: &str) -> Option<String> {
         let data = &self.plan.program.processes[process.0 as usize];
-        let names = &self.written[process.0 as usize].scope_names;
+        let names = &self.written[process.0 as usize].observed;
         match names.get(name) {
             Some(variable) => Some(format!("{}[{instance}]:{variable}", self.plan.processes[process.0 as usize])),
             None => {

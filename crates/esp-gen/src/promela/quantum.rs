@@ -218,6 +218,7 @@ impl<'a> Quantum<'_, '_, 'a> {
             }
             Terminator::Wait(wait) => {
                 self.process.arrive(self.scope, wait, location, lines);
+                self.process.observe(self.scope, wait, location, lines);
                 let live = self.scope.usage.live_at_end(self.body(), &block.terminator);
                 self.clear(&dirty, &live, location, lines);
                 let label = self.process.wait_label(id);

@@ -54,6 +54,8 @@ pub fn read(lines: &[Line], instances: u32, written: Written<'_>) -> Trail {
     let mut reader = Reader { lines, trail: Trail::default(), running: vec![true; instances as usize], sender: None };
     let mut first = 0;
     let mut last = 0;
+    // The line that each instance executed last.
+    let mut at: Vec<Option<usize>> = vec![None; instances as usize];
     for entry in written.trail.lines() {
         let numbers: Vec<i64> = entry.split(':').filter_map(|number| number.trim().parse().ok()).collect();
         match numbers[..] {
@@ -62,17 +64,26 @@ pub fn read(lines: &[Line], instances: u32, written: Written<'_>) -> Trail {
             [-1, ..] => reader.trail.cycle = Some(reader.trail.steps.len()),
             [depth, process, transition] if depth >= 0 && process >= first => {
                 let instance = (process - first) as u32;
-                let Some(place) = places.get(&transition) else { continue };
+                let Some(&place) = places.get(&transition) else { continue };
                 if (instance as usize) < reader.running.len() {
-                    last = place.unwrap_or(last);
-                    let mark = place.and_then(|line| reader.lines.get(line)).map_or(Mark::Local, |line| line.mark);
-                    reader.execute(instance, mark);
+                    let before = std::mem::replace(&mut at[instance as usize], place);
+                    match place {
+                        Some(line) => {
+                            last = line;
+                            reader.execute(instance, reader.lines.get(line).map_or(Mark::Local, |line| line.mark));
+                        }
+                        // Without a line of its own it goes on with what was begun: a rendezvous, or own code.
+                        None if before.is_some_and(|line| is_in_meeting(reader.lines.get(line))) => {
+                            at[instance as usize] = before;
+                        }
+                        None => reader.execute(instance, Mark::Local),
+                    }
                 }
             }
             _ => {}
         }
     }
-    reader.trail.fault = failed(lines, last, written.said);
+    reader.trail.fault = failed(lines, last, written.said, first == 1);
     if reader.trail.cycle.is_none() {
         (0..instances).for_each(|instance| reader.run(instance));
     }
@@ -95,7 +106,7 @@ impl Reader<'_> {
 
     fn execute(&mut self, instance: u32, mark: Mark) {
         match mark {
-            Mark::None => {}
+            Mark::None | Mark::FaultOfMeeting(_) => {}
             Mark::Local | Mark::Fault(_) => self.run(instance),
             Mark::Yield => {
                 self.run(instance);
@@ -120,6 +131,21 @@ impl Reader<'_> {
             Mark::Else => self.take(instance, Step::Else { instance }),
         }
     }
+}
+
+/// Whether what follows a line may belong to the rendezvous it is of.
+fn is_in_meeting(line: Option<&Line>) -> bool {
+    line.is_some_and(|line| match line.mark {
+        Mark::None | Mark::FaultOfMeeting(_) => true,
+        Mark::Meet { .. } => line.text.contains("atomic"),
+        Mark::Local
+        | Mark::Yield
+        | Mark::FromWorld { .. }
+        | Mark::ToWorld { .. }
+        | Mark::After { .. }
+        | Mark::Else
+        | Mark::Fault(_) => false,
+    })
 }
 
 /// The line, from 0, of every transition that does something; none for one that has no line of its own, as `else`.
@@ -201,12 +227,13 @@ fn case_line(text: &str) -> Option<(i64, usize)> {
     Some((case.trim().parse().ok()?, line))
 }
 
-/// The assertion that failed: the first one from the last line executed on that reads as the verifier says.
-fn failed(lines: &[Line], last: usize, said: &str) -> Option<(Fault, Location)> {
+/// The assertion that failed: the first one from the last line executed on that reads as the verifier says. With a
+/// claim, which the verifier asserts too, one that reads otherwise is not the program's.
+fn failed(lines: &[Line], last: usize, said: &str, claims: bool) -> Option<(Fault, Location)> {
     let (_, condition) = said.split_once("assertion violated ")?;
     let condition = bare(condition.split(" (at depth").next()?);
     let mut faults = lines.get(last..)?.iter().filter_map(|line| match line.mark {
-        Mark::Fault(fault) => Some((line, fault)),
+        Mark::Fault(fault) | Mark::FaultOfMeeting(fault) => Some((line, fault)),
         Mark::None
         | Mark::Local
         | Mark::Yield
@@ -222,7 +249,7 @@ fn failed(lines: &[Line], last: usize, said: &str) -> Option<(Fault, Location)> 
         let text = line.text.split_once("assert(").map_or("", |(_, rest)| rest);
         bare(text.split(");").next().unwrap_or_default()) == condition
     });
-    same.map(|(line, fault)| (fault, line.location)).or(first)
+    same.map(|(line, fault)| (fault, line.location)).or(first.filter(|_| !claims))
 }
 
 /// A condition without what Spin writes otherwise: blanks, parentheses, the words for 0 and 1.

@@ -162,6 +162,7 @@ impl<'a> Access<'a> {
                 self.values.extend(&default.arguments);
             }
             Terminator::Wait(wait) => {
+                wait.observed.iter().for_each(|(_, value)| self.values.push(*value));
                 for branch in &wait.branches {
                     if let Guard::Value(value) = branch.guard {
                         self.values.push(value);
