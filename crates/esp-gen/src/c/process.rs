@@ -93,7 +93,7 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
     let data = &plan.processes[process];
     let body = code.body();
     if plan.is_array(process) {
-        line!(code, "{0}_frame *{0} = &t->{0}[0];", data.name);
+        line!(code, "{0}_frame *{0} ESP_UNUSED = &t->{0}[0];", data.name);
         line!(code, "esp_pid {}_self = {};", data.name, data.base);
     }
     let blocks: Vec<BlockId> =
