@@ -1,6 +1,8 @@
 //! Nodes of the product and the search over them: how many versions of a place are kept apart, when it is given up,
 //! and whether everybody who can go on does. Knows no instructions.
 
+mod components;
+
 use super::course::{Course, Followed, NodeEnd, Progress};
 use super::group::Group;
 use super::path::Path;
@@ -10,6 +12,7 @@ use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
 use crate::path::Exit;
+use components::components;
 use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, SlotId, Terminator, TypeTable, Value};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,12 +141,15 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
     }
 }
 
-/// Explores the product of a group along a fast path.
+/// Explores the product of a group along a fast path. Ends within the limits' effort.
 pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Result<Followed, Refusal> {
-    let mut learned = Learned::default();
+    let (mut learned, mut effort) = (Learned::default(), limits.effort);
     loop {
         let mut explorer = Explorer::new(group, Some(course), limits, learned);
+        explorer.effort = effort;
+        explorer.check_size()?;
         let first_count = explorer.start(course)?;
+        effort = explorer.left();
         if explorer.is_outdated {
             learned = explorer.learned;
             continue;
@@ -417,6 +423,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let widest = known.entry(origin).or_insert_with(|| fact.clone());
             if widest.implies(&fact) {
                 *widest = fact;
+            } else if !fact.implies(widest) {
+                // Without a common bound both would ask for a next round for ever.
+                *widest = Fact::between(widest.low.min(fact.low), widest.high.max(fact.high));
             }
         }
     }
@@ -543,59 +552,4 @@ fn runner(state: &State) -> Option<(usize, BlockId)> {
 
 fn too_large(measure: Measure, limit: usize) -> Refusal {
     Refusal::TooLarge { measure, limit, costliest: None }
-}
-
-/// Strongly connected components of the graph of these passages, by Tarjan's algorithm without recursion.
-fn components(nodes: &[Node], counts: &dyn Fn(&Passage) -> bool) -> Vec<BTreeSet<usize>> {
-    #[derive(Clone, Copy)]
-    struct Mark {
-        index: usize,
-        low: usize,
-        on_stack: bool,
-    }
-    let mut marks: Vec<Option<Mark>> = vec![None; nodes.len()];
-    let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0);
-    for root in 0..nodes.len() {
-        if marks[root].is_some() {
-            continue;
-        }
-        let mut calls: Vec<(usize, usize)> = vec![(root, 0)];
-        while let Some((node, edge)) = calls.pop() {
-            if edge == 0 {
-                marks[node] = Some(Mark { index: next, low: next, on_stack: true });
-                next += 1;
-                stack.push(node);
-            }
-            let low = |marks: &[Option<Mark>], node: usize| marks[node].expect("visited").low;
-            if let Some(passage) = edge.checked_sub(1).map(|edge| &nodes[node].edges[edge])
-                && counts(passage)
-            {
-                let child = passage.to;
-                let least = low(&marks, node).min(low(&marks, child));
-                if marks[child].expect("visited").on_stack {
-                    marks[node].as_mut().expect("visited").low = least;
-                }
-            }
-            if let Some(passage) = nodes[node].edges.get(edge) {
-                calls.push((node, edge + 1));
-                if marks[passage.to].is_none() && counts(passage) {
-                    calls.push((passage.to, 0));
-                }
-                continue;
-            }
-            let mark = marks[node].expect("visited");
-            if mark.low == mark.index {
-                let mut component = BTreeSet::new();
-                while let Some(member) = stack.pop() {
-                    marks[member].as_mut().expect("visited").on_stack = false;
-                    component.insert(member);
-                    if member == node {
-                        break;
-                    }
-                }
-                found.push(component);
-            }
-        }
-    }
-    found
 }
