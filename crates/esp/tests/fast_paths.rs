@@ -117,6 +117,26 @@ const FIGURE_2: &str = include_str!("../../../examples/vmmc-send/figure2.esp");
 const FIGURE_5: &str = include_str!("../../../examples/vmmc-send/figure5.fp");
 
 #[test]
+fn filters_have_few_states() {
+    for (program, paths, most) in [
+        (
+            include_str!("../../../bench/filters-process/esp/program2.esp"),
+            include_str!("../../../bench/filters-process/esp/program2.fp"),
+            24,
+        ),
+        (
+            include_str!("../../../bench/filters-process/esp/program3.esp"),
+            include_str!("../../../bench/filters-process/esp/program3.fp"),
+            32,
+        ),
+    ] {
+        let outputs = compiled(program, paths, Mode::FastPath, Cuts::Loops);
+        let made = outputs.extractions[0].result.as_ref().expect("the paths of the filters can be made");
+        assert!(made.nodes <= most, "{} states", made.nodes);
+    }
+}
+
+#[test]
 fn figures_2_and_5() {
     let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, Cuts::Loops);
     let made = outputs.extractions[0].result.as_ref().expect("the path of the paper can be made");

@@ -44,19 +44,24 @@ pub(super) fn bound(mut body: Body, ends: &[NodeEnd], bound: u32, cuts: Cuts) ->
         let parameter = block.parameters.iter_mut().find(|parameter| **parameter == end.count);
         *parameter.expect("a node is given the count") = given;
         let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
-        block.instructions = vec![op(zero, Op::Constant(0)), op(is_over, Op::Binary(BinaryOp::Equal, given, zero))];
+        // Counted before the test, so that machines need one instruction for both.
+        block.instructions = vec![
+            op(one, Op::Constant(1)),
+            op(end.count, Op::Binary(BinaryOp::Subtract, given, one)),
+            op(zero, Op::Constant(0)),
+            op(is_over, Op::Binary(BinaryOp::Equal, end.count, zero)),
+        ];
         let to = |to: BlockId| Edge { to, arguments: Vec::new() };
         block.terminator = Terminator::Branch { condition: is_over, then: to(end.stub), otherwise: to(next) };
         body.blocks.push(rest);
-        let counted = [op(one, Op::Constant(1)), op(end.count, Op::Binary(BinaryOp::Subtract, given, one))];
-        body.blocks[next.0 as usize].instructions.splice(0..0, counted);
     }
     // The count begins as a constant of the entry block.
     for instruction in &mut body.blocks[0].instructions {
         if let Op::Constant(value) = &mut instruction.op
             && ends.first().is_some_and(|end| Some(end.first_count) == instruction.result)
         {
-            *value = i128::from(bound);
+            // One more, as the test comes after the count.
+            *value = i128::from(bound.saturating_add(1));
         }
     }
     body

@@ -39,7 +39,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Ok(Some(path))
     }
 
-    /// An index of a member lies in what it indexes.
+    /// An index of a member lies in what it indexes: one comparison, as C makes it before the instruction itself, so
+    /// that its compiler finds that made.
     fn within(
         &mut self,
         mut path: Path,
@@ -51,26 +52,59 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = self.group.members[member].body;
         let ty = body.values[index.0 as usize].ty;
         let types = self.group.types();
-        let length = match place_type(types, body, holder).map(|holder| types.get(holder)) {
-            Some(Type::Array { length, element: _ }) => Known::Constant(i128::from(*length)),
-            Some(Type::Bytes { .. }) if self.length(&path, member, holder).is_some() => {
-                Known::Constant(self.length(&path, member, holder).unwrap_or_default())
+        let (length, lengths) = match place_type(types, body, holder).map(|holder| types.get(holder)) {
+            Some(Type::Array { length, element: _ }) => {
+                (Known::Constant(i128::from(*length)), Fact::constant(i128::from(*length)))
             }
-            Some(Type::Bytes { .. }) => {
-                let from = self.place(&mut path, member, holder);
-                let length = self.out.value(TypeTable::I32, None);
-                self.out.emit(path.block, Some(length), Op::Length(from), location);
-                Known::Value(length)
-            }
+            Some(Type::Bytes { .. }) => match self.length(&path, member, holder) {
+                Some(length) => (Known::Constant(length), Fact::constant(length)),
+                None => {
+                    let from = self.place(&mut path, member, holder);
+                    let length = self.out.value(TypeTable::I32, None);
+                    self.out.emit(path.block, Some(length), Op::Length(from), location);
+                    // Bounds would be ends of intervals that the keys of nodes do not have.
+                    (Known::Value(length), Fact::between(0, i128::from(i32::MAX)))
+                }
+            },
             Some(_) | None => return Ok(Some(path)),
         };
         let known = self.known(&path, member, index);
-        let Some(path) =
-            self.insist(path, member, (BinaryOp::GreaterEqual, known, Known::Constant(0), ty), location)?
-        else {
-            return Ok(None);
+        let fact = path.state.fact(self.group, known, ty);
+        if fact.low >= 0 && fact.high < lengths.low {
+            return Ok(Some(path));
+        }
+        let Some(inside) = fact.within(0, lengths.high - 1) else {
+            return self.leave_course(path, Why::Stops(member)).map(|()| None);
         };
-        self.insist(path, member, (BinaryOp::Less, known, length, ty), location)
+        let is_wide = matches!(types.get(ty), Type::Int(int) if int.bits() == 64);
+        let unsigned = if is_wide { TypeTable::U64 } else { TypeTable::U32 };
+        let left = self.unsigned(&mut path, known, ty, unsigned, location);
+        let right = self.unsigned(&mut path, length, TypeTable::I32, unsigned, location);
+        let holds = self.out.value(TypeTable::BOOL, None);
+        self.out.emit(path.block, Some(holds), Op::Binary(BinaryOp::Less, left, right), location);
+        let mut fails = path.clone();
+        path.state.learn(holds, Fact::constant(1));
+        if let Known::Value(index) = known {
+            path.state.learn(index, inside);
+        }
+        fails.state.learn(holds, Fact::constant(0));
+        self.part_ways(path, fails, member, holds, location).map(Some)
+    }
+
+    /// A number as one without a sign, negative ones as more than any length.
+    fn unsigned(&mut self, path: &mut Path, known: Known, ty: TypeId, wanted: TypeId, location: Location) -> Value {
+        match known {
+            Known::Constant(constant) if constant >= 0 => self.materialize(path, known, wanted),
+            Known::Constant(_) | Known::Value(_) => {
+                let value = self.materialize(path, known, ty);
+                if ty == wanted {
+                    return value;
+                }
+                let converted = self.out.value(wanted, None);
+                self.out.emit(path.block, Some(converted), Op::Convert(value), location);
+                converted
+            }
+        }
     }
 
     /// Goes on if a comparison holds, else leaves the path.
@@ -82,41 +116,38 @@ impl<'g, 'p> Explorer<'g, 'p> {
         location: Location,
     ) -> Result<Option<Path>, Refusal> {
         let types = self.group.types();
-        let whole = Fact::of_type(types, ty);
-        if let Known::Constant(limit) = b
-            && op == BinaryOp::Less
-            && limit > whole.high
-        {
-            return Ok(Some(path));
-        }
         let (fact_a, fact_b) = (path.state.fact(self.group, a, ty), path.state.fact(self.group, b, ty));
         match facts::binary(types, TypeTable::BOOL, op, ty, &fact_a, &fact_b).as_constant() {
             Some(0) => return self.leave_course(path, Why::Stops(member)).map(|()| None),
             Some(_) => return Ok(Some(path)),
             None => {}
         }
-        let mut left = self.materialize(&mut path, a, ty);
-        let mut right = self.materialize(&mut path, b, ty);
-        // Lengths are `int`: a narrow index is widened to it, a wide one compared as what it is.
-        if matches!(b, Known::Value(_)) && ty != TypeTable::I32 {
-            let (narrow, wide) =
-                if whole.high < i128::from(i32::MAX) { (&mut left, TypeTable::I32) } else { (&mut right, ty) };
-            let widened = self.out.value(wide, None);
-            self.out.emit(path.block, Some(widened), Op::Convert(*narrow), location);
-            *narrow = widened;
-        }
+        let left = self.materialize(&mut path, a, ty);
+        let right = self.materialize(&mut path, b, ty);
         let holds = self.out.value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(holds), Op::Binary(op, left, right), location);
         path.state.tests.insert(holds, Test::Compare(op, a, b, ty));
         let mut fails = path.clone();
         path.state.assume(self.group, holds, true);
         fails.state.assume(self.group, holds, false);
+        self.part_ways(path, fails, member, holds, location).map(Some)
+    }
+
+    /// Goes on where a condition holds; where it fails the path is left.
+    fn part_ways(
+        &mut self,
+        mut path: Path,
+        mut fails: Path,
+        member: usize,
+        holds: Value,
+        location: Location,
+    ) -> Result<Path, Refusal> {
         let from = path.block;
         path.block = self.out.block(Vec::new());
         fails.block = self.out.block(Vec::new());
         let branch = Terminator::Branch { condition: holds, then: to(path.block), otherwise: to(fails.block) };
         self.out.finish(from, branch, location);
         self.leave_course(fails, Why::Stops(member))?;
-        Ok(Some(path))
+        Ok(path)
     }
 }
