@@ -5,15 +5,17 @@
 
 mod access;
 mod coalesce;
+mod literal;
 mod overlay;
 
 use crate::layout::{Layouts, View};
 pub(crate) use access::{Access, bound_slots, touched};
 use coalesce::coalesce;
+use literal::literals;
 pub(crate) use overlay::Overlay;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::regions;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +41,8 @@ pub(crate) enum SlotHome {
     Lent,
     /// Nowhere: nothing uses it.
     Unused,
+    /// Nowhere: a constant.
+    Literal,
 }
 
 /// What fast paths ask of a body.
@@ -65,6 +69,8 @@ pub(crate) struct Homes {
     pub(crate) slots: Vec<SlotHome>,
     /// How those in the frame share memory.
     pub(crate) overlay: Overlay,
+    /// What slots hold that are constants.
+    pub(crate) literals: BTreeMap<SlotId, Vec<u8>>,
     /// Blocks reached from the entry without entering a region, in ascending order.
     pub(crate) main: Vec<BlockId>,
 }
@@ -397,6 +403,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
         })
         .collect();
     let used = used_slots(body, &main);
+    let mut literals = literals(&analysis, &live_in[0]);
     let slots: Vec<SlotHome> = (0..body.slots.len() as u32)
         .map(|index| {
             let kept = framed.iter().any(|unit| matches!(unit, Unit::Slot(slot, _) if slot.0 == index));
@@ -406,7 +413,11 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
                 SlotHome::Lent
             } else if !used.contains(&SlotId(index)) && !pins.slots.contains(&SlotId(index)) {
                 SlotHome::Unused
-            } else if kept || pins.slots.contains(&SlotId(index)) || bytes > LARGEST_LOCAL_BYTES {
+            } else if kept || pins.slots.contains(&SlotId(index)) {
+                SlotHome::Frame
+            } else if literals.contains_key(&SlotId(index)) {
+                SlotHome::Literal
+            } else if bytes > LARGEST_LOCAL_BYTES {
                 SlotHome::Frame
             } else {
                 SlotHome::Local
@@ -416,16 +427,17 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
     // Where fast paths of others look for a slot, nothing else is.
     let may_share = slots.iter().enumerate().map(|(index, home)| match home {
         SlotHome::Frame => !pins.slots.contains(&SlotId(index as u32)),
-        SlotHome::Local | SlotHome::Lent | SlotHome::Unused => false,
+        SlotHome::Local | SlotHome::Lent | SlotHome::Unused | SlotHome::Literal => false,
     });
     let overlay = overlay::overlay(&analysis, layouts, &main, &may_share.collect::<Vec<bool>>());
-    Homes { values, slots, overlay, main }
+    literals.retain(|slot, _| slots[slot.0 as usize] == SlotHome::Literal);
+    Homes { values, slots, overlay, literals, main }
 }
 
-/// The slots that some block uses, or a region of its wait.
-fn used_slots(body: &Body, main: &[BlockId]) -> BTreeSet<SlotId> {
+/// The slots that some of these blocks use, or a region of their waits.
+pub(crate) fn used_slots(body: &Body, blocks: &[BlockId]) -> BTreeSet<SlotId> {
     let (mut values, mut slots) = (BTreeSet::new(), BTreeSet::new());
-    for id in main {
+    for id in blocks {
         touched(body, *id, &mut values, &mut slots);
         if let Terminator::Wait(wait) = &body.blocks[id.0 as usize].terminator {
             for branch in &wait.branches {
@@ -450,5 +462,6 @@ pub(crate) fn local_homes(body: &Body) -> Homes {
         }
     }
     let slots = vec![SlotHome::Local; body.slots.len()];
-    Homes { values, slots, overlay: Overlay::default(), main: reachable(body, BlockId(0)) }
+    let (overlay, literals) = (Overlay::default(), BTreeMap::new());
+    Homes { values, slots, overlay, literals, main: reachable(body, BlockId(0)) }
 }

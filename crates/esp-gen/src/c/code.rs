@@ -237,6 +237,16 @@ impl<'p, 'a> Code<'p, 'a> {
         literal(self.types(), constant, ty)
     }
 
+    /// Whether a place is in a slot that is a constant.
+    pub(crate) fn is_literal(&self, place: &Place) -> bool {
+        match (self.scope, place.base) {
+            (Scope::Process(index) | Scope::Region(index), Base::Slot(slot)) => {
+                self.plan.processes[index].homes.literals.contains_key(&slot)
+            }
+            (Scope::Function(_), _) | (_, Base::Object(_)) => false,
+        }
+    }
+
     /// A slot as a C lvalue.
     pub(crate) fn slot(&self, slot: SlotId) -> String {
         let body = self.body();

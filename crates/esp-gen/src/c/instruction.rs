@@ -82,6 +82,7 @@ impl Code<'_, '_> {
                 let to = self.place(to, at);
                 self.copy(&to, &from, at);
             }
+            Op::SetBytes(place, _) if self.is_literal(place) => {}
             Op::SetBytes(place, bytes) => {
                 let to = self.place(place, at);
                 line!(self, "{}.length = {}u;", to.text, bytes.len());

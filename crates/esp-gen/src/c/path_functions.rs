@@ -10,11 +10,11 @@
 //!              default: faulted      <-----  P_fault: return 0
 //! ```
 
-use super::analysis::{Home, SlotHome, edges, touched};
+use super::analysis::{Home, edges, touched, used_slots};
 use super::code::{Code, Scope, line};
 use super::functions::{Functions, defined};
 use super::plan::Plan;
-use super::process::{declare_blocks, write_blocks};
+use super::process::{declare_blocks, declare_slots, write_blocks};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -64,15 +64,15 @@ fn path_function(body: &Body, entry: BlockId) -> Option<PathFunction> {
     }
     let blocks: Vec<BlockId> = blocks.into_iter().collect();
     let own = defined(body, &blocks);
-    let given = uses(body, &blocks).0.difference(&own).copied().collect();
+    let given = used_values(body, &blocks).difference(&own).copied().collect();
     Some(PathFunction { entry, blocks, exits: exits.into_iter().collect(), given })
 }
 
-/// The values and slots that some blocks touch.
-fn uses(body: &Body, blocks: &[BlockId]) -> (BTreeSet<Value>, BTreeSet<SlotId>) {
+/// The values that some blocks touch.
+fn used_values(body: &Body, blocks: &[BlockId]) -> BTreeSet<Value> {
     let (mut values, mut slots) = (BTreeSet::new(), BTreeSet::new());
     blocks.iter().for_each(|block| touched(body, *block, &mut values, &mut slots));
-    (values, slots)
+    values
 }
 
 /// The slots that are used both by functions of paths and by other blocks of a body.
@@ -80,8 +80,9 @@ pub(crate) fn shared_slots(body: &Body) -> BTreeSet<SlotId> {
     let functions = path_functions(body);
     let is_inside = |block: &BlockId| functions.iter().any(|function| function.blocks.contains(block));
     let others: Vec<BlockId> = (0..body.blocks.len() as u32).map(BlockId).filter(|block| !is_inside(block)).collect();
-    let outside = uses(body, &others).1;
-    functions.iter().flat_map(|function| uses(body, &function.blocks).1).filter(|slot| outside.contains(slot)).collect()
+    let outside = used_slots(body, &others);
+    let inside = functions.iter().flat_map(|function| used_slots(body, &function.blocks));
+    inside.filter(|slot| outside.contains(slot)).collect()
 }
 
 impl Plan<'_> {
@@ -155,11 +156,8 @@ impl Functions<'_, '_> {
         code.line("uint32_t where ESP_UNUSED = 0, tail = t->tail;");
         let given: BTreeSet<Value> = plan.handed(process, path).collect();
         declare_blocks(&mut code, process, &data.paths[path].blocks, &given);
-        let own = uses(code.body(), &data.paths[path].blocks).1;
-        for slot in own.into_iter().filter(|slot| data.homes.slots[slot.0 as usize] == SlotHome::Local) {
-            let ty = code.c_type(code.body().slots[slot.0 as usize].ty);
-            line!(code, "{ty} {} ESP_UNUSED;", code.slot(slot));
-        }
+        let slots = used_slots(code.body(), &data.paths[path].blocks);
+        declare_slots(&mut code, process, &slots);
         super::paths::take(&mut code, data.paths[path].entry);
         line!(code, "goto {}_{};", data.name, data.paths[path].entry.0);
         write_blocks(&mut code, process, &data.paths[path].blocks);

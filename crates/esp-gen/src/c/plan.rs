@@ -592,6 +592,6 @@ pub(crate) fn shared_name(group: usize) -> String {
 pub(crate) fn is_framed(homes: &Homes, slot: SlotId) -> bool {
     match homes.slots[slot.0 as usize] {
         SlotHome::Frame => true,
-        SlotHome::Local | SlotHome::Lent | SlotHome::Unused => false,
+        SlotHome::Local | SlotHome::Lent | SlotHome::Unused | SlotHome::Literal => false,
     }
 }

@@ -12,7 +12,7 @@
 //!   P_w4_b0_go:      dispatched again: fetch them, go on
 //! ```
 
-use super::analysis::{Home, SlotHome};
+use super::analysis::{Home, SlotHome, used_slots};
 use super::code::{Code, Scope, line};
 use super::functions::switch;
 use super::matching::{blocked_bits, open_condition};
@@ -91,7 +91,6 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
     code.scope = Scope::Process(process);
     let plan = code.plan;
     let data = &plan.processes[process];
-    let body = code.body();
     if plan.is_array(process) {
         line!(code, "{0}_frame *{0} ESP_UNUSED = &t->{0}[0];", data.name);
         line!(code, "esp_pid {}_self = {};", data.name, data.base);
@@ -99,11 +98,22 @@ pub(crate) fn declare(code: &mut Code<'_, '_>, process: usize) {
     let blocks: Vec<BlockId> =
         data.homes.main.iter().copied().filter(|block| !plan.is_in_path_function(process, *block)).collect();
     declare_blocks(code, process, &blocks, &BTreeSet::new());
-    for (index, home) in data.homes.slots.iter().enumerate() {
-        match home {
-            SlotHome::Local => {
-                let slot = SlotId(index as u32);
-                line!(code, "{} {} ESP_UNUSED;", code.c_type(body.slots[index].ty), code.slot(slot));
+    let slots = used_slots(code.body(), &blocks);
+    declare_slots(code, process, &slots);
+}
+
+/// Names of the locals and constants that stand for slots.
+pub(crate) fn declare_slots(code: &mut Code<'_, '_>, process: usize, slots: &BTreeSet<SlotId>) {
+    let homes = &code.plan.processes[process].homes;
+    for slot in slots {
+        let (ty, name) = (code.c_type(code.body().slots[slot.0 as usize].ty), code.slot(*slot));
+        match homes.slots[slot.0 as usize] {
+            SlotHome::Local => line!(code, "{ty} {name} ESP_UNUSED;"),
+            SlotHome::Literal => {
+                let bytes = &homes.literals[slot];
+                let data: Vec<String> = bytes.iter().map(u8::to_string).collect();
+                let data = if data.is_empty() { "0".to_string() } else { data.join(", ") };
+                line!(code, "static const {ty} {name} ESP_UNUSED = {{ {}, {{ {data} }} }};", bytes.len());
             }
             SlotHome::Frame | SlotHome::Lent | SlotHome::Unused => {}
         }

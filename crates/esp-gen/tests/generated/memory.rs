@@ -83,6 +83,48 @@ int main(void)
     );
 }
 
+/// One literal is compared with and copied, another one is changed.
+const LITERALS: &str = "type dataT = bytes[<=200];\n\
+    channel inC(dataT) external out;\nchannel outC(dataT) external in;\n\
+    process p {\n  while {\n    in(inC, $data);\n\
+    var name: dataT = \"a name\";\n    var changed: #bytes[<=200] = #\"other\";\n\
+    if (data == name) { changed[0] = 65; data = name + freeze(changed); }\n\
+    if (data == \"\") data = freeze(changed);\n    out(outC, data);\n  }\n}\n";
+
+#[test]
+fn literals_are_constants_unless_they_change() {
+    let output = output("literals.esp", LITERALS, &Options::default());
+    let constants: Vec<&str> = output.source.lines().filter(|line| line.contains("static const bytes_200")).collect();
+    assert_eq!(constants.len(), 2, "{constants:#?}");
+    check(
+        LITERALS,
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+#include <string.h>
+static const char *const script[] = {"x", "a name", "", "a name"};
+static unsigned at;
+bool inC_ready(void) { return at < 4; }
+void inC_take(inC_message *m)
+{
+    m->v0.length = (uint16_t)strlen(script[at]);
+    memcpy(m->v0.data, script[at], m->v0.length);
+    at++;
+}
+bool outC_ready(void) { return true; }
+void outC_put(const outC_message *m) { printf("%.*s\n", (int)m->v0.length, (const char *)m->v0.data); }
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    return 0;
+}
+"#,
+        "x\na nameAther\nother\na nameAther\nstatus 0\n",
+    );
+}
+
 /// Waits of every kind: deadlines, guards, ports, replicas, a `pri alt`, values that are parked, wide and narrow.
 const WAITS: &str = "type pairT = record { a: u64, b: u8 };\n\
     channel inC(pairT) external out;\nchannel outC(pairT, u64) external in;\nchannel askC(pid(server), pairT);\n\
