@@ -56,6 +56,10 @@ pub(crate) struct Pins {
     pub(crate) slots: BTreeSet<SlotId>,
     /// Slots that stand for those of other instances.
     pub(crate) lent: BTreeSet<SlotId>,
+    /// Blocks that end in asking the world in a function of a path.
+    pub(crate) asks: BTreeSet<BlockId>,
+    /// Those of them, and their branches, behind which it may pause.
+    pub(crate) pauses: BTreeSet<(BlockId, usize)>,
 }
 
 /// Slots larger than this many bytes live in the frame even if no wait needs them, so that the stack stays small.
@@ -69,6 +73,8 @@ pub(crate) struct Homes {
     pub(crate) slots: Vec<SlotHome>,
     /// How those in the frame share memory.
     pub(crate) overlay: Overlay,
+    /// Per block and branch behind which a path may pause: the locals it keeps.
+    pub(crate) paused: BTreeMap<(BlockId, usize), Vec<Value>>,
     /// What slots hold that are constants.
     pub(crate) literals: BTreeMap<SlotId, Vec<u8>>,
     /// Blocks reached from the entry without entering a region, in ascending order.
@@ -348,7 +354,9 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
         let terminator = &body.blocks[id.0 as usize].terminator;
         match terminator {
             Terminator::Wait(wait) => {
-                framed.extend(analysis.live_out(terminator, &live_in));
+                if !pins.asks.contains(id) {
+                    framed.extend(analysis.live_out(terminator, &live_in));
+                }
                 framed.extend(analysis.waiting(wait));
             }
             Terminator::Yield(edge) => {
@@ -369,6 +377,13 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
         }
     }
 
+    let live_behind = |(block, branch): &(BlockId, usize)| match &body.blocks[block.0 as usize].terminator {
+        Terminator::Wait(wait) => &live_in[wait.branches[*branch].then.0 as usize],
+        _ => unreachable!("paths pause behind branches of waits"),
+    };
+    for pause in &pins.pauses {
+        framed.extend(live_behind(pause).iter().filter(|unit| matches!(unit, Unit::Slot(..))));
+    }
     for block in &pins.blocks {
         framed.extend(&live_in[block.0 as usize]);
         framed.extend(body.blocks[block.0 as usize].parameters.iter().map(|value| Unit::Value(*value)));
@@ -393,7 +408,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
             framed_classes.insert(classes.find(value.0));
         }
     }
-    let values = (0..body.values.len() as u32)
+    let values: Vec<Home> = (0..body.values.len() as u32)
         .map(|index| {
             let class = classes.find(index);
             values[index as usize].unwrap_or(match framed_classes.contains(&class) {
@@ -402,6 +417,15 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
             })
         })
         .collect();
+    let local = |unit: &Unit| match unit {
+        Unit::Value(value) => match values[value.0 as usize] {
+            Home::Local(class) => Some(class),
+            Home::Frame(_) | Home::Constant(_) | Home::OwnId => None,
+        },
+        Unit::Slot(..) => None,
+    };
+    let locals = |live: &Set| live.iter().filter_map(local).collect::<BTreeSet<Value>>().into_iter().collect();
+    let paused = pins.pauses.iter().map(|pause| (*pause, locals(live_behind(pause)))).collect();
     let used = used_slots(body, &main);
     let mut literals = literals(&analysis, &live_in[0]);
     let slots: Vec<SlotHome> = (0..body.slots.len() as u32)
@@ -431,7 +455,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
     });
     let overlay = overlay::overlay(&analysis, layouts, &main, &may_share.collect::<Vec<bool>>());
     literals.retain(|slot, _| slots[slot.0 as usize] == SlotHome::Literal);
-    Homes { values, slots, overlay, literals, main }
+    Homes { values, slots, overlay, paused, literals, main }
 }
 
 /// The slots that some of these blocks use, or a region of their waits.
@@ -462,6 +486,6 @@ pub(crate) fn local_homes(body: &Body) -> Homes {
         }
     }
     let slots = vec![SlotHome::Local; body.slots.len()];
-    let (overlay, literals) = (Overlay::default(), BTreeMap::new());
-    Homes { values, slots, overlay, literals, main: reachable(body, BlockId(0)) }
+    let (overlay, paused, literals) = (Overlay::default(), BTreeMap::new(), BTreeMap::new());
+    Homes { values, slots, overlay, paused, literals, main: reachable(body, BlockId(0)) }
 }

@@ -128,7 +128,8 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
             let parameters = parameters.iter().map(|value| (format!("p{}", value.0), *value));
             let mut extents = Vec::new();
             let mut text = String::new();
-            for (name, value) in payload.chain(parameters) {
+            let paused = plan.paused(end).iter().map(|value| (format!("s{}", value.0), *value));
+            for (name, value) in payload.chain(parameters).chain(paused) {
                 let ty = body.values[value.0 as usize].ty;
                 write!(text, " {} {name};", plan.types[ty.0 as usize]).expect("writing to a string does not fail");
                 extents.push(plan.layouts.extent(ty, View::Program));

@@ -89,6 +89,16 @@ pub enum Style {
     SansIo,
 }
 
+impl Style {
+    /// Whether messages go in and out through the arguments of `esp_step`.
+    pub(crate) fn is_sans_io(self) -> bool {
+        match self {
+            Style::SansIo => true,
+            Style::Poll | Style::Post { .. } => false,
+        }
+    }
+}
+
 /// Whether `#line` leads debuggers and compilers to the ESP source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineMarks {

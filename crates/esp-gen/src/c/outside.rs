@@ -10,9 +10,10 @@ use super::code::{Code, line};
 use super::helpers::{Depth, Helper};
 use super::matching::{Source, dead_message, leave, open_condition, ready_message};
 use super::meeting::{Parked, keep_all, raise_chosen, release_moved};
+use super::path_functions::pause;
 use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
-use super::process::{go_on, push, reopen, resume_pc, trace};
+use super::process::{go_on, go_straight_on, push, reopen, resume_pc, trace};
 use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
@@ -123,8 +124,14 @@ pub(crate) fn receive_from_world(code: &mut Code<'_, '_>, end: End, channel: usi
     keep_all(code, end, patterns, &source, Parked::Yes);
     line!(code, "{}_drop(IO);", data.name);
     leave(code, end);
-    line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    if !plan.is_straight(end) {
+        line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    }
     match taker {
+        Taker::Itself if plan.is_straight(end) => {
+            reopen(code);
+            go_straight_on(code, end.process, plan.branch(end).then);
+        }
         Taker::Itself => {
             reopen(code);
             push(code, &own);
@@ -177,8 +184,15 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
     line!(code, "{}_send(IO);", data.name);
     release_moved(code, channel, "v_");
     leave(code, end);
-    line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    if !plan.is_straight(end) {
+        line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    }
     match taker {
+        Taker::Itself if plan.is_straight(end) => {
+            reopen(code);
+            pause(code, end);
+            go_straight_on(code, end.process, plan.branch(end).then);
+        }
         Taker::Itself => {
             reopen(code);
             push(code, &own);

@@ -2,6 +2,7 @@
 //! What it takes of other instances it takes from their frames, where they find it again; slots stay in their frames.
 //! Their values are locals while the path runs.
 
+use super::Style;
 use super::analysis::{Home, Pins};
 use super::code::{Code, Scope, line};
 use super::matching::blocked_bits;
@@ -12,16 +13,19 @@ use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
 /// What fast paths ask of a process's values and slots.
-pub(crate) fn pins(program: &Program, process: usize) -> Pins {
+pub(crate) fn pins(program: &Program, process: usize, style: Style) -> Pins {
     let mut pins = Pins::default();
     let of = |instance: u32| program.process_of(instance).map(|(process, _)| process.0 as usize);
     pins.lent.extend(program.lent_slots(ProcessId(process as u32)));
     // What a function gives back is where both sides find it.
     let body = &program.processes[process].body;
-    for function in path_functions(body) {
+    let functions = path_functions(program, body, style);
+    for function in &functions {
         pins.blocks.extend(&function.exits);
+        pins.asks.extend(&function.asks);
+        pins.pauses.extend(&function.pauses);
     }
-    pins.slots.extend(shared_slots(body));
+    pins.slots.extend(shared_slots(body, &functions));
     for member in program.paths.iter().flat_map(|path| &path.members) {
         if of(member.instance) == Some(process) {
             pins.blocks.insert(member.start.0);
@@ -39,6 +43,22 @@ pub(crate) fn pins(program: &Program, process: usize) -> Pins {
         }
     }
     pins
+}
+
+impl Plan<'_> {
+    /// Finds what stands for slots of other instances.
+    pub(super) fn find_lent(&mut self) {
+        for path in &self.program.paths {
+            let (trigger, _) = frame_of(self, path.trigger);
+            for member in &path.members {
+                let (process, frame) = frame_of(self, member.instance);
+                for (own, here) in &member.slots {
+                    let name = self.frame_member(process, *own);
+                    self.processes[trigger].lent.insert(*here, format!("{frame}{name}"));
+                }
+            }
+        }
+    }
 }
 
 /// The frame of an instance, from everywhere.

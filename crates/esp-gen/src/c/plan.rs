@@ -1,12 +1,12 @@
 //! What the C of a program is made of, before any text: names, program counters, who meets whom on each channel.
 //! Knows the flow IR and the homes of values; writes nothing.
 
+use super::Options;
 use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes};
 use super::names::{Names, OWN_NAMES};
 use super::path_functions::{PathFunction, path_functions};
-use super::paths::{frame_of, pins};
+use super::paths::pins;
 use super::types::type_names;
-use super::{Options, Style};
 use crate::layout::Layouts;
 use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
@@ -29,6 +29,8 @@ pub(crate) struct WaitPlan {
     pub(crate) pc: u32,
     /// Whether something outside the instances can make it go on: it is tried again when the world is polled.
     pub(crate) polled: bool,
+    /// Whether it only asks the world in a function of a fast path, which goes straight on, whatever the answer.
+    pub(crate) is_straight: bool,
     /// Whether the branch to try first is remembered.
     pub(crate) rotates: bool,
     /// Whether some branch is not always open: the open ones are remembered.
@@ -173,9 +175,10 @@ impl<'a> Plan<'a> {
         let mut base = 0;
         let mut processes = Vec::new();
         for process in &program.processes {
-            let pins = pins(program, processes.len());
+            let pins = pins(program, processes.len(), options.style);
             let name = names.claim(&format!("{own}{}", process.name));
-            let plan = plan_process(&whole, process, &pins, name, &mut pc, base);
+            let paths = path_functions(program, &process.body, options.style);
+            let plan = plan_process(&whole, process, &pins, (name, paths), &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
         }
@@ -211,19 +214,6 @@ impl<'a> Plan<'a> {
         plan.asked = plan.asked_ends();
         plan.find_resumed(pc);
         plan
-    }
-
-    fn find_lent(&mut self) {
-        for path in &self.program.paths {
-            let (trigger, _) = frame_of(self, path.trigger);
-            for member in &path.members {
-                let (process, frame) = frame_of(self, member.instance);
-                for (own, here) in &member.slots {
-                    let name = self.frame_member(process, *own);
-                    self.processes[trigger].lent.insert(*here, format!("{frame}{name}"));
-                }
-            }
-        }
     }
 
     fn find_ends(&mut self) {
@@ -410,6 +400,9 @@ impl<'a> Plan<'a> {
     /// The values parked while an `out` branch waits: operand number and value.
     pub(crate) fn parked_payload(&self, end: End) -> Vec<(usize, Value)> {
         let homes = &self.processes[end.process].homes;
+        if self.is_straight(end) {
+            return Vec::new();
+        }
         match &self.branch(end).operation {
             Operation::Out { payload: Payload::Ready(parts), .. } => parts
                 .iter()
@@ -431,6 +424,9 @@ impl<'a> Plan<'a> {
     /// The values parked while an instance that has received queues to go on.
     pub(crate) fn parked_parameters(&self, end: End) -> Vec<Value> {
         let homes = &self.processes[end.process].homes;
+        if self.is_straight(end) {
+            return Vec::new();
+        }
         let then = self.branch(end).then;
         self.program.processes[end.process].body.blocks[then.0 as usize]
             .parameters
@@ -487,10 +483,7 @@ impl<'a> Plan<'a> {
 
     /// Whether external messages come and go through `esp_step`'s arguments.
     pub(crate) fn sans_io(&self) -> bool {
-        match self.options.style {
-            Style::SansIo => true,
-            Style::Poll | Style::Post { .. } => false,
-        }
+        self.options.style.is_sans_io()
     }
 
     /// Channels at this boundary, in order of text.
@@ -515,7 +508,7 @@ fn plan_process(
     whole: &Whole<'_>,
     process: &Process,
     pins: &Pins,
-    name: String,
+    (name, paths): (String, Vec<PathFunction>),
     pc: &mut u32,
     base: u32,
 ) -> ProcessPlan {
@@ -544,10 +537,12 @@ fn plan_process(
                 let timers =
                     wait.branches.iter().filter(|branch| matches!(branch.operation, Operation::After { .. })).count();
                 deadlines = deadlines.max(timers);
+                let is_straight = pins.asks.contains(block);
                 waits.push(WaitPlan {
                     block: *block,
                     pc: take(wait.branches.len() as u32 + 2),
-                    polled: wait.branches.iter().any(outside),
+                    polled: !is_straight && wait.branches.iter().any(outside),
+                    is_straight,
                     rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,
                     masked,
                     retries: wait.branches.iter().any(asks_free),
@@ -574,7 +569,7 @@ fn plan_process(
         }
     }
     let resumes = pins.resumes.iter().map(|block| (*block, take(1))).collect();
-    let (replicas, lent, paths) = (process.replicas, BTreeMap::new(), path_functions(&process.body));
+    let (replicas, lent) = (process.replicas, BTreeMap::new());
     ProcessPlan { name, homes, waits, yields, resumes, paths, lent, start_pc, base, replicas, mask_words, deadlines }
 }
 

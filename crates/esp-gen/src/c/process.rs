@@ -18,6 +18,7 @@ use super::functions::switch;
 use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
 use super::outside::{Taker, elapse, receive_from_world, send_to_world};
+use super::path_functions::go_on_paths;
 use super::plan::{End, Plan, branch_channel, has_regions};
 use super::priority::held_call;
 use super::{TraceMode, paths};
@@ -46,6 +47,7 @@ pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
     line!(code, "{name}_start:");
     write_blocks(code, process, &blocks);
     code.unmark();
+    go_on_paths(code, process);
     if code.text.contains(&format!("goto {name}_fault;")) {
         line!(code, "{name}_fault:");
         line!(code, "t->instance = {};", plan.own_id(process));
@@ -235,8 +237,12 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
             code.line("if (polling) goto poll_next;");
         }
         trace(code, "'e'", &plan.own_id(process), "0", "0", "0");
-        let pc = details.pc + 1 + data.branches.len() as u32;
-        go_on(code, process, otherwise, pc);
+        if details.is_straight {
+            go_straight_on(code, process, otherwise);
+        } else {
+            let pc = details.pc + 1 + data.branches.len() as u32;
+            go_on(code, process, otherwise, pc);
+        }
     } else {
         if details.polled {
             code.line("if (polling) goto poll_next;");
@@ -258,7 +264,7 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
         code.line("goto dispatch;");
     }
     code.unmark();
-    for end in ends {
+    for end in ends.into_iter().filter(|end| !plan.is_straight(*end)) {
         continuations(code, end);
     }
 }
@@ -451,6 +457,12 @@ pub(crate) fn go_on(code: &mut Code<'_, '_>, process: usize, block: BlockId, pc:
     push(code, &plan.own_id(process));
     code.line("goto dispatch;");
     code.close("}");
+    go_straight_on(code, process, block);
+}
+
+/// Goes on there at once.
+pub(crate) fn go_straight_on(code: &mut Code<'_, '_>, process: usize, block: BlockId) {
+    let plan = code.plan;
     trace(code, "'r'", &plan.own_id(process), "0", "0", "0");
     line!(code, "goto {}_{};", plan.processes[process].name, block.0);
 }
@@ -495,13 +507,20 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
         for (wait_index, wait) in process.waits.iter().enumerate() {
             let data = plan.wait(index, wait_index);
             for (number, branch) in data.branches.iter().enumerate() {
+                let pauses = process.paths.iter().any(|path| path.pauses.contains(&(wait.block, number)));
+                if wait.is_straight && !pauses {
+                    continue;
+                }
                 let label = match branch.operation {
+                    _ if pauses => format!("w{}_b{number}_go", wait.block.0),
                     Operation::In { .. } => format!("w{}_b{number}_go", wait.block.0),
                     Operation::Out { .. } | Operation::After { .. } => branch.then.0.to_string(),
                 };
                 case(wait.pc + 1 + number as u32, &label);
             }
-            if let Some(otherwise) = data.otherwise {
+            if let Some(otherwise) = data.otherwise
+                && !wait.is_straight
+            {
                 case(wait.pc + 1 + data.branches.len() as u32, &otherwise.0.to_string());
             }
             if wait.is_retried() {
