@@ -98,7 +98,8 @@ static int driver_release(void)
 }
 
 static void driver_run(unsigned long number, const esp_library *p, esp_source *sources, const size_t *source_sizes,
-                       const size_t *sink_sizes, const unsigned char *held_sources, const unsigned char *held_sinks)
+                       const size_t *sink_sizes, const unsigned char *held_sources, const unsigned char *held_sinks,
+                       size_t limit)
 {
     size_t taken[DRIVER_PORTS];
     esp_time now = 0;
@@ -128,7 +129,7 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
         memset(&driver_out, 0, sizeof driver_out);
         memset(taken, 0, sizeof taken);
         driver_out.head.taken = taken;
-        driver_out.head.limit = 1;
+        driver_out.head.limit = limit;
         for (i = 0; i < p->sinks; i++) {
             driver_out.sinks[i].messages = room[i];
             driver_out.sinks[i].capacity = driver_room[i] < 0 || driver_room[i] > 4 ? 4 : (size_t)driver_room[i];

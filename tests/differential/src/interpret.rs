@@ -57,6 +57,11 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Whether it ended in a fault.
+    pub(crate) fn has_faulted(&self) -> bool {
+        matches!(self.outcome, Outcome::Faulted(_))
+    }
+
     /// What was sent on each of so many channels, by itself: how messages of different ones mix is the schedule's, and so
     /// is the order of calls of extern functions, which stand under numbers that no channel has.
     pub fn by_channel(&self, channels: usize) -> Vec<Vec<&[Datum]>> {

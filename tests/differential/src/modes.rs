@@ -3,7 +3,7 @@
 
 use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::Shown;
-use crate::world::ScriptedWorld;
+use crate::world::{CALLS, ScriptedWorld};
 use fastrand::Rng;
 use quaject_esp_ir::ir::{Fault, Location, Program, SiteId};
 use quaject_esp_ir::report::Outcome;
@@ -150,7 +150,9 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
     if plain.messages == shown.messages && is_same(&plain.outcome, &shown.outcome) {
         return Ok(Agreement::Shown);
     }
-    if sample.outcome == Visible::Determined {
+    // Which of two processes calls first is the schedule's, even where messages are determined.
+    if sample.outcome == Visible::Determined && (plain.has_faulted() || shown.has_faulted() || same_calls(plain, shown))
+    {
         let same = match (&plain.outcome, &shown.outcome) {
             (Outcome::Faulted(a), Outcome::Faulted(b)) => {
                 a.fault == b.fault || schedule_decides(a.fault, b.fault) || [a.fault, b.fault].contains(&Fault::Pool)
@@ -181,6 +183,14 @@ fn is_same(a: &Outcome, b: &Outcome) -> bool {
 /// Which of two faults stops a program first may depend on the order in which its processes run.
 fn schedule_decides(a: Fault, b: Fault) -> bool {
     a != Fault::Deadlock && b != Fault::Deadlock
+}
+
+fn same_calls(a: &Shown, b: &Shown) -> bool {
+    let calls = |shown: &Shown| {
+        let calls = shown.messages.iter().filter(|(channel, _)| channel.0 >= CALLS);
+        calls.cloned().collect::<Vec<_>>()
+    };
+    calls(a) == calls(b)
 }
 
 fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
