@@ -2,7 +2,6 @@
 //! abstractions) goes wrong in the program itself: the run is taken there step by step, and if that fails the program
 //! is explored for the same problem.
 
-use crate::automaton::Automaton;
 use crate::counterexample::{Counterexample, Problem};
 use crate::follow::{Followed, follow};
 use crate::liveness::{Endless, Goal};
@@ -160,22 +159,21 @@ fn explored(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Re
 
 /// Looks for a run of the program that contradicts a property.
 fn checked(whole: &ModelProgram, property: &str, limits: &Limits) -> Result<Confirmation, Refusal> {
-    let mut atoms = Vec::new();
-    let formula = ltl::negated(&whole.program, 0, property, &mut atoms).map_err(Refusal::Property)?;
+    let (automaton, atoms) = ltl::negated(&whole.program, 0, property).map_err(Refusal::Property)?;
     let mut space = Space::new(whole, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
     if !space.watch(atoms) {
         return Ok(Confirmation::NotAsked);
     }
-    endless(&space, &Goal::Accepted(&Automaton::new(&formula)), limits)
+    endless(&space, Goal::Accepted(automaton), limits)
 }
 
 /// Looks for a run of the program on which the same instance waits for ever.
 fn starved(whole: &ModelProgram, instance: u32, limits: &Limits) -> Result<Confirmation, Refusal> {
     let space = Space::new(whole, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-    endless(&space, &Goal::Starved(instance..instance + 1), limits)
+    endless(&space, Goal::Starved(instance..instance + 1), limits)
 }
 
-fn endless(space: &Space<'_>, goal: &Goal<'_>, limits: &Limits) -> Result<Confirmation, Refusal> {
+fn endless(space: &Space<'_>, goal: Goal, limits: &Limits) -> Result<Confirmation, Refusal> {
     if space.instances > crate::MOST_FAIR {
         return Ok(Confirmation::NotAsked);
     }

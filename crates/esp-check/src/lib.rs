@@ -7,7 +7,7 @@
 //!   parts, learn, moves      states as numbers; what steps do to them, worked out once; `whole`: each time anew
 //!   dispatch, reduce         whom a message can be for; which moves are enough
 //!   store, level, search     visited states; level after level; `meeting`: where threads wait for each other
-//!   ltl, automaton, watch    properties, and what they ask of states
+//!   ltl, formula, automaton   properties, simplified, as automata; `watch`: what they ask of states
 //!   liveness                 runs that go on for ever
 //!   retrace, counterexample  the run that leads to what was found; `shorten`: without what does not matter
 //!   script, chart            that run as a text to take again, and as a picture
@@ -23,6 +23,7 @@ mod counterexample;
 mod dispatch;
 mod domain;
 mod follow;
+mod formula;
 mod learn;
 mod level;
 mod liveness;
@@ -58,7 +59,7 @@ pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
 use liveness::{Endless, Goal};
-use ltl::{Atom, Formula};
+use ltl::Atom;
 use moves::MoveEnd;
 use quaject_esp_ir::footprint::data_bytes;
 use quaject_esp_ir::model::ModelProgram;
@@ -98,7 +99,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     if let Some(most) = options.limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
         return Err(Refusal::TooLarge(TooLarge { bytes, most }));
     }
-    let formulas = formulas(model)?;
+    let negations = negations(model)?;
     let stepping = match options.reduction {
         Reduction::On | Reduction::Communications => Stepping::Settled,
         Reduction::Off => Stepping::Plain,
@@ -114,13 +115,13 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     let mut properties: Vec<(String, Answer)> =
         model.properties.iter().map(|text| (text.clone(), Answer::Open)).collect();
     if verdict == Verdict::Holds {
-        verdict = check_properties(model, options, started, formulas, &mut properties, progress)?;
+        verdict = check_properties(model, options, started, negations, &mut properties, progress)?;
     }
     let mut starves = (options.liveness == Liveness::Progress).then_some(Answer::Open);
     if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starves) {
         let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
         let goal = Goal::Starved(0..space.instances as u32);
-        verdict = endless(&space, &goal, &options.limits.after(started.elapsed()), "", progress)?;
+        verdict = endless(&space, goal, &options.limits.after(started.elapsed()), "", progress)?;
         *answer = Answer::from(&verdict);
     }
     let unreached = match verdict {
@@ -141,15 +142,11 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     })
 }
 
-/// The negations of a model's properties, each with its atoms.
-type Formulas = Vec<(Formula, Vec<Atom>)>;
+/// For each of a model's properties, the automaton of what contradicts it, with its atoms.
+type Negations = Vec<(Automaton, Vec<Atom>)>;
 
-fn formulas(model: &ModelProgram) -> Result<Formulas, Refusal> {
-    let one = |(number, text): (usize, &String)| {
-        let mut atoms = Vec::new();
-        let formula = ltl::negated(&model.program, number, text, &mut atoms).map_err(Refusal::Property)?;
-        Ok((formula, atoms))
-    };
+fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
+    let one = |(number, text): (usize, &String)| ltl::negated(&model.program, number, text).map_err(Refusal::Property);
     model.properties.iter().enumerate().map(one).collect()
 }
 
@@ -159,19 +156,19 @@ fn check_properties(
     model: &ModelProgram,
     options: &Options,
     started: Instant,
-    formulas: Formulas,
+    negations: Negations,
     answers: &mut [(String, Answer)],
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
-    for (number, (formula, atoms)) in formulas.into_iter().enumerate() {
+    for (number, (automaton, atoms)) in negations.into_iter().enumerate() {
         let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
         if !space.watch(atoms) {
-            let message = "the property names more than 8 labels of one process, or more than 64 things".to_string();
+            let message = "the property names more than 8 labels of one process".to_string();
             return Err(Refusal::Property(BadProperty { number, message, help: None }));
         }
         let limits = options.limits.after(started.elapsed());
         let (text, answer) = &mut answers[number];
-        let verdict = endless(&space, &Goal::Accepted(&Automaton::new(&formula)), &limits, text, progress)?;
+        let verdict = endless(&space, Goal::Accepted(automaton), &limits, text, progress)?;
         *answer = Answer::from(&verdict);
         if verdict != Verdict::Holds {
             return Ok(verdict);
@@ -182,7 +179,7 @@ fn check_properties(
 
 fn endless(
     space: &Space<'_>,
-    goal: &Goal<'_>,
+    goal: Goal,
     limits: &Limits,
     property: &str,
     progress: &mut dyn FnMut(Progress),

@@ -3,7 +3,8 @@
 //! property's automaton and looks at its strongly connected components. Runs that end stay where they are for ever: where
 //! nobody can move in that state itself, where somebody ends the program in one that nothing leaves.
 
-use crate::automaton::Automaton;
+use crate::automaton::{Automaton, AutomatonStep};
+use crate::formula::FormulaId;
 use crate::moves::{MoveEnd, Mover};
 use crate::options::{Compaction, Limit, Limits, Progress};
 use crate::reduce::actors;
@@ -15,12 +16,13 @@ use quaject_esp_ir::ir::Rest;
 use quaject_esp_ir::step::TooLarge;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// What is looked for.
-pub(crate) enum Goal<'a> {
+pub(crate) enum Goal {
     /// A run that the automaton accepts.
-    Accepted(&'a Automaton),
+    Accepted(Automaton),
     /// A run on which one of these instances waits for ever where it may not.
     Starved(Range<u32>),
 }
@@ -45,13 +47,14 @@ struct Node {
     /// Who can go on here, and who waits though it may not do so for ever.
     able: u128,
     waiting: u128,
-    accepts: u64,
     edges: Range<u32>,
 }
 
 struct Edge {
     to: u32,
     actors: u128,
+    /// What the automaton puts off.
+    delay: u32,
 }
 
 struct Graph {
@@ -63,7 +66,7 @@ struct Graph {
 /// Looks for a run. `progress` is told from time to time how far it is.
 pub(crate) fn search(
     space: &Space<'_>,
-    goal: &Goal<'_>,
+    mut goal: Goal,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Endless, TooLarge> {
@@ -72,7 +75,7 @@ pub(crate) fn search(
     mover.limit(limits, started);
     let store = Store::new(space.width + 1, Compaction::Off);
     let mut clock = Clock { limits, started, told: started, progress };
-    let graph = match Graph::build(&mut mover, &store, goal, &mut clock) {
+    let graph = match Graph::build(&mut mover, &store, &mut goal, &mut clock) {
         Ok(graph) => graph,
         Err(limit) => return Ok(Endless::Unfinished(limit)),
     };
@@ -82,12 +85,12 @@ pub(crate) fn search(
     debug_assert!(space.instances <= MOST_IN_SETS);
     let everybody = if space.instances >= MOST_IN_SETS { u128::MAX } else { bit(space.instances) - 1 };
     let all = |_: &Edge| true;
-    match goal {
+    match &goal {
         Goal::Accepted(automaton) => {
-            let sets = if automaton.sets == 64 { u64::MAX } else { (1 << automaton.sets) - 1 };
+            let delayed = |edge: &Edge| automaton.delayed(edge.delay);
             for component in graph.components(&all) {
-                if graph.is_fair(&component, &all, everybody) && graph.accepts(&component) & sets == sets {
-                    let lasso = graph.lasso(&mut mover, &store, &component, &all, sets, everybody);
+                if graph.is_fair(&component, &all, everybody) && graph.is_accepted(&component, &delayed) {
+                    let lasso = graph.lasso(&mut mover, &store, &component, &all, &delayed, everybody);
                     return Ok(Endless::Found(Lasso { starved: None, ..lasso }));
                 }
             }
@@ -97,7 +100,7 @@ pub(crate) fn search(
                 if graph.nodes.iter().all(|node| node.waiting & bit(instance) == 0) {
                     continue;
                 }
-                if let Err(limit) = clock.check() {
+                if let Err(limit) = clock.check(graph.bytes()) {
                     return Ok(Endless::Unfinished(limit));
                 }
                 let without = |edge: &Edge| edge.actors & bit(instance) == 0;
@@ -106,7 +109,7 @@ pub(crate) fn search(
                     // A run that stays in one state is one that has ended.
                     let moves = graph.inner(&component, &without).any(|edge| edge.actors != STILL);
                     if component.iter().all(waits) && moves && graph.is_fair(&component, &without, everybody) {
-                        let lasso = graph.lasso(&mut mover, &store, &component, &without, 0, everybody);
+                        let lasso = graph.lasso(&mut mover, &store, &component, &without, &|_| &[], everybody);
                         return Ok(Endless::Found(Lasso { starved: Some(instance as u32), ..lasso }));
                     }
                 }
@@ -139,20 +142,8 @@ impl Beside {
 }
 
 impl Graph {
-    fn build(mover: &mut Mover<'_>, store: &Store, goal: &Goal<'_>, clock: &mut Clock<'_>) -> Result<Graph, Limit> {
-        let single = [0u32];
-        let next = |state: u32| match goal {
-            Goal::Accepted(automaton) => &automaton.states[state as usize].next[..],
-            Goal::Starved(_) => &single[..],
-        };
-        let allows = |mover: &mut Mover<'_>, state: u32, numbers: &[u32]| match goal {
-            Goal::Accepted(automaton) => automaton.states[state as usize].allows(mover.atoms(numbers)),
-            Goal::Starved(_) => true,
-        };
-        let accepts = |state: u32| match goal {
-            Goal::Accepted(automaton) => automaton.states[state as usize].accepts,
-            Goal::Starved(_) => 0,
-        };
+    fn build(mover: &mut Mover<'_>, store: &Store, goal: &mut Goal, clock: &mut Clock<'_>) -> Result<Graph, Limit> {
+        let stays: Rc<[AutomatonStep]> = Rc::new([AutomatonStep { to: 0, delay: 0 }]);
         let width = mover.space.width;
         let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() };
         let mut numbers_of: FxHashMap<StateRef, u32> = FxHashMap::default();
@@ -164,8 +155,7 @@ impl Graph {
                 Added::New(state) => {
                     let node = graph.nodes.len() as u32;
                     numbers_of.insert(state, node);
-                    let accepts = accepts(Beside::of(numbers[width]).automaton);
-                    graph.nodes.push(Node { state, able: 0, waiting: 0, accepts, edges: 0..0 });
+                    graph.nodes.push(Node { state, able: 0, waiting: 0, edges: 0..0 });
                     graph.parents.push(from.unwrap_or(node));
                     Ok(node)
                 }
@@ -174,19 +164,25 @@ impl Graph {
             }
         };
         let mut start = mover.start();
-        start.push(0);
-        for state in next(0) {
-            if allows(mover, *state, &start[..width]) {
-                start[width] = Beside { automaton: *state, over: false }.number();
-                add(&mut graph, &start, None)?;
-            }
-        }
+        start.push(Beside { automaton: 0, over: false }.number());
+        add(&mut graph, &start, None)?;
         let (mut numbers, mut reached) = (vec![0; width + 1], vec![0; width + 1]);
         let mut at = 0;
         while at < graph.nodes.len() {
-            clock.tick(&graph, at as u32)?;
             store.read(graph.nodes[at].state, &mut numbers);
             let here = Beside::of(numbers[width]);
+            let steps = match goal {
+                Goal::Accepted(automaton) => {
+                    clock.tick(&graph, at as u32, automaton.bytes())?;
+                    let atoms = mover.atoms(&numbers[..width]);
+                    let bytes = graph.bytes();
+                    automaton.steps(here.automaton, atoms, &mut |own| clock.check(bytes + own))?
+                }
+                Goal::Starved(_) => {
+                    clock.tick(&graph, at as u32, 0)?;
+                    Rc::clone(&stays)
+                }
+            };
             let (able, waiting) = if here.over { (0, 0) } else { mover.look(&numbers[..width]) };
             if let Some(limit) = mover.cut {
                 return Err(limit);
@@ -200,22 +196,18 @@ impl Graph {
                 let over = !matches!(mover.get(found).end, MoveEnd::Goes);
                 let actors = actors(mover.get(found).step);
                 mover.apply(found, &numbers[..width], base, &mut reached[..width]);
-                for state in next(here.automaton) {
-                    if allows(mover, *state, &reached[..width]) {
-                        reached[width] = Beside { automaton: *state, over }.number();
-                        let to = add(&mut graph, &reached, Some(at as u32))?;
-                        graph.edges.push(Edge { to, actors });
-                    }
+                for step in steps.iter() {
+                    reached[width] = Beside { automaton: step.to, over }.number();
+                    let to = add(&mut graph, &reached, Some(at as u32))?;
+                    graph.edges.push(Edge { to, actors, delay: step.delay });
                 }
             }
             if found == 0 {
                 reached.copy_from_slice(&numbers);
-                for state in next(here.automaton) {
-                    if allows(mover, *state, &reached[..width]) {
-                        reached[width] = Beside { automaton: *state, over: here.over }.number();
-                        let to = add(&mut graph, &reached, Some(at as u32))?;
-                        graph.edges.push(Edge { to, actors: STILL });
-                    }
+                for step in steps.iter() {
+                    reached[width] = Beside { automaton: step.to, over: here.over }.number();
+                    let to = add(&mut graph, &reached, Some(at as u32))?;
+                    graph.edges.push(Edge { to, actors: STILL, delay: step.delay });
                 }
             }
             let node = &mut graph.nodes[at];
@@ -323,18 +315,26 @@ impl Graph {
         (acting | unable) & everybody == everybody
     }
 
-    fn accepts(&self, component: &[u32]) -> u64 {
-        component.iter().fold(0, |all, node| all | self.nodes[*node as usize].accepts)
+    /// Whether none of the automaton's goals is put off by every edge in it.
+    fn is_accepted<'a>(&self, component: &[u32], delayed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
+        let mut edges = self.inner(component, &|_| true);
+        let Some(first) = edges.next() else { return false };
+        let mut open = delayed(first).to_vec();
+        edges.all(|edge| {
+            open.retain(|goal| delayed(edge).contains(goal));
+            !open.is_empty()
+        });
+        open.is_empty()
     }
 
     /// A run into a component and round in it, past everything that makes it fair and accepted.
-    fn lasso(
+    fn lasso<'a>(
         &self,
         mover: &mut Mover<'_>,
         store: &Store,
         component: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
-        sets: u64,
+        delayed: &dyn Fn(&Edge) -> &'a [FormulaId],
         everybody: u128,
     ) -> Lasso {
         let entry = component.iter().min().copied().expect("a component has a node");
@@ -344,58 +344,61 @@ impl Graph {
         }
         way.reverse();
         let cycle = way.len() - 1;
-        let (mut sets, mut fair) = (sets, everybody);
+        // The goals that every edge so far has put off.
+        let mut open: Vec<FormulaId> = self.inner(component, keep).flat_map(delayed).copied().collect();
+        open.sort_unstable();
+        open.dedup();
+        let mut fair = everybody;
         loop {
             let at = way[way.len() - 1];
-            sets &= !self.nodes[at as usize].accepts;
             fair &= self.nodes[at as usize].able;
             let first = way.len() == cycle + 1;
-            if sets == 0 && fair == 0 && at == entry && !first {
+            if open.is_empty() && fair == 0 && at == entry && !first {
                 break;
             }
             let wanted = |edge: &Edge| {
-                if sets == 0 && fair == 0 {
+                if open.is_empty() && fair == 0 {
                     return edge.to == entry;
                 }
-                let target = &self.nodes[edge.to as usize];
-                edge.actors & fair != 0 || target.accepts & sets != 0 || !target.able & fair != 0
+                edge.actors & fair != 0
+                    || !self.nodes[edge.to as usize].able & fair != 0
+                    || open.iter().any(|goal| !delayed(edge).contains(goal))
             };
-            let part = self.path(at, component, keep, &wanted);
-            for (node, actors) in part {
-                fair &= !actors & self.nodes[node as usize].able;
-                sets &= !self.nodes[node as usize].accepts;
-                way.push(node);
+            for edge in self.path(at, component, keep, &wanted) {
+                fair &= !edge.actors & self.nodes[edge.to as usize].able;
+                open.retain(|goal| delayed(edge).contains(goal));
+                way.push(edge.to);
             }
         }
         self.steps(mover, store, &way, cycle)
     }
 
-    /// The shortest way within a component over an edge that is wanted: nodes, and who acts on the way to each.
+    /// The shortest way within a component to and over an edge that is wanted.
     fn path(
         &self,
         from: u32,
         component: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
         wanted: &dyn Fn(&Edge) -> bool,
-    ) -> Vec<(u32, u128)> {
+    ) -> Vec<&Edge> {
         let members: rustc_hash::FxHashSet<u32> = component.iter().copied().collect();
-        let mut reached: FxHashMap<u32, (u32, u128)> = FxHashMap::default();
+        let mut reached: FxHashMap<u32, (u32, &Edge)> = FxHashMap::default();
         let mut queue = std::collections::VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
             for edge in self.edges_of(node).iter().filter(|edge| keep(edge) && members.contains(&edge.to)) {
                 if wanted(edge) {
-                    let mut back = vec![(edge.to, edge.actors)];
+                    let mut back = vec![edge];
                     let mut at = node;
                     while at != from {
-                        let (before, actors) = reached[&at];
-                        back.push((at, actors));
+                        let (before, edge) = reached[&at];
+                        back.push(edge);
                         at = before;
                     }
                     back.reverse();
                     return back;
                 }
                 if edge.to != from && !reached.contains_key(&edge.to) {
-                    reached.insert(edge.to, (node, edge.actors));
+                    reached.insert(edge.to, (node, edge));
                     queue.push_back(edge.to);
                 }
             }
@@ -438,26 +441,27 @@ struct Clock<'c> {
 
 impl Clock<'_> {
     /// Before a node is looked at.
-    fn tick(&mut self, graph: &Graph, at: u32) -> Result<(), Limit> {
+    fn tick(&mut self, graph: &Graph, at: u32, automaton: u64) -> Result<(), Limit> {
+        let bytes = graph.bytes() + automaton;
         if self.limits.states.is_some_and(|most| graph.nodes.len() as u64 > most) {
             return Err(Limit::States);
         }
-        if self.limits.bytes.is_some_and(|most| graph.bytes() > most) {
-            return Err(Limit::Memory);
-        }
         if !at.is_multiple_of(64) {
-            return Ok(());
+            return if self.limits.bytes.is_some_and(|most| bytes > most) { Err(Limit::Memory) } else { Ok(()) };
         }
         if self.told.elapsed() > BETWEEN_PROGRESS {
             self.told = Instant::now();
             let (states, depth) = (graph.nodes.len() as u64, graph.depth(at));
-            (self.progress)(Progress { states, depth, bytes: graph.bytes(), elapsed: self.started.elapsed() });
+            (self.progress)(Progress { states, depth, bytes, elapsed: self.started.elapsed() });
         }
-        self.check()
+        self.check(bytes)
     }
 
-    /// Whether there is time left.
-    fn check(&self) -> Result<(), Limit> {
+    /// Whether there is time left, and memory beside so many bytes.
+    fn check(&self, bytes: u64) -> Result<(), Limit> {
+        if self.limits.bytes.is_some_and(|most| bytes > most) {
+            return Err(Limit::Memory);
+        }
         if self.limits.is_interrupted() {
             return Err(Limit::Interrupted);
         }

@@ -1,4 +1,4 @@
-//! Properties in Spin's syntax: read, and brought into the form that automata are made of.
+//! Properties in Spin's syntax: read, and turned round into what contradicts them.
 //!
 //! ```text
 //!   [] p, always p      <> p, eventually p      p U q, p until q      p V q, p release q      p W q, p weakuntil q
@@ -6,8 +6,11 @@
 //!   P:v == 3, P[1]:v != Q:w, P:v < 10 ...    P:v alone: it is not 0
 //! ```
 
+use crate::automaton::Automaton;
+use crate::formula::{FormulaId, Formulas, Sign};
 use crate::space::waits;
 use quaject_esp_ir::ir::{LabelId, Program, Wait};
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// Why a property cannot be checked.
@@ -22,7 +25,7 @@ pub struct BadProperty {
 }
 
 /// What a property asks of a state.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Atom {
     /// Whether an instance has passed a label on its way to where it stands.
     Passed { instance: u32, label: LabelId },
@@ -31,7 +34,7 @@ pub(crate) enum Atom {
 }
 
 /// A number in a property.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Term {
     Constant(i128),
     /// A variable, as it was where the instance last waited; 0 before.
@@ -42,7 +45,7 @@ pub(crate) enum Term {
 }
 
 /// How numbers compare.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Comparison {
     Equal,
     NotEqual,
@@ -65,81 +68,26 @@ impl Comparison {
     }
 }
 
-/// A formula in which only atoms are negated.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) enum Formula {
-    True,
-    False,
-    /// An atom by number, as it is or negated.
-    Literal(usize, Sign),
-    And(Box<Formula>, Box<Formula>),
-    Or(Box<Formula>, Box<Formula>),
-    Until(Box<Formula>, Box<Formula>),
-    Release(Box<Formula>, Box<Formula>),
-}
-
-/// Whether an atom stands as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) enum Sign {
-    Holds,
-    Fails,
-}
-
-/// A formula as it is written.
-#[derive(Clone, Debug)]
-enum Written {
-    Constant(Sign),
-    Atom(usize),
-    Not(Box<Written>),
-    And(Box<Written>, Box<Written>),
-    Or(Box<Written>, Box<Written>),
-    Until(Box<Written>, Box<Written>),
-    Release(Box<Written>, Box<Written>),
-}
-
-/// Reads a property and returns its negation, which a run that contradicts it fulfils; atoms are added to `atoms`.
-pub(crate) fn negated(
-    program: &Program,
-    number: usize,
-    text: &str,
-    atoms: &mut Vec<Atom>,
-) -> Result<Formula, BadProperty> {
-    let mut reader = Reader { program, text, at: 0, atoms, depth: 0 };
+/// Reads a property and returns the automaton of the runs that contradict it, and what its atoms are.
+pub(crate) fn negated(program: &Program, number: usize, text: &str) -> Result<(Automaton, Vec<Atom>), BadProperty> {
+    let mut reader = Reader {
+        program,
+        text,
+        at: 0,
+        atoms: Vec::new(),
+        known: FxHashMap::default(),
+        formulas: Formulas::new(),
+        depth: 0,
+    };
     let bad = |(message, help)| BadProperty { number, message, help };
-    let written = reader.implication().map_err(bad)?;
+    let formula = reader.implication().map_err(bad)?;
     reader.blanks();
     if reader.at < text.len() {
         let rest: String = text[reader.at..].chars().take(12).collect();
         return Err(bad((format!("expected an operator or the end of the property, found `{rest}`"), None)));
     }
-    Ok(normal(&written, Sign::Fails))
-}
-
-fn normal(written: &Written, sign: Sign) -> Formula {
-    let both = |a: &Written, b: &Written| (Box::new(normal(a, sign)), Box::new(normal(b, sign)));
-    match (written, sign) {
-        (Written::Constant(constant), _) if *constant == sign => Formula::True,
-        (Written::Constant(_), _) => Formula::False,
-        (Written::Atom(atom), sign) => Formula::Literal(*atom, sign),
-        (Written::Not(inner), Sign::Holds) => normal(inner, Sign::Fails),
-        (Written::Not(inner), Sign::Fails) => normal(inner, Sign::Holds),
-        (Written::And(a, b), Sign::Holds) | (Written::Or(a, b), Sign::Fails) => {
-            let (a, b) = both(a, b);
-            Formula::And(a, b)
-        }
-        (Written::Or(a, b), Sign::Holds) | (Written::And(a, b), Sign::Fails) => {
-            let (a, b) = both(a, b);
-            Formula::Or(a, b)
-        }
-        (Written::Until(a, b), Sign::Holds) | (Written::Release(a, b), Sign::Fails) => {
-            let (a, b) = both(a, b);
-            Formula::Until(a, b)
-        }
-        (Written::Release(a, b), Sign::Holds) | (Written::Until(a, b), Sign::Fails) => {
-            let (a, b) = both(a, b);
-            Formula::Release(a, b)
-        }
-    }
+    let negation = reader.formulas.complement(formula);
+    Ok((Automaton::new(reader.formulas, negation), reader.atoms))
 }
 
 type Failure = (String, Option<String>);
@@ -148,12 +96,18 @@ struct Reader<'a> {
     program: &'a Program,
     text: &'a str,
     at: usize,
-    atoms: &'a mut Vec<Atom>,
+    atoms: Vec<Atom>,
+    known: FxHashMap<Atom, FormulaId>,
+    formulas: Formulas,
     depth: u32,
 }
 
-/// Deeper nesting than anybody writes.
-const MOST_DEPTH: u32 = 200;
+/// Deeper nesting than anybody writes: parentheses, signs before a formula, operators that take all that follows.
+const MOST_DEPTH: u32 = 300;
+/// Likewise of what it comes to, where `<->` nests what it joins.
+const MOST_HEIGHT: u32 = 400;
+/// Most atoms of a property.
+pub(crate) const MOST_ATOMS: usize = 64;
 
 impl Reader<'_> {
     fn blanks(&mut self) {
@@ -179,98 +133,113 @@ impl Reader<'_> {
         }
     }
 
-    fn implication(&mut self) -> Result<Written, Failure> {
+    fn deeper(&mut self) -> Result<(), Failure> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(("the property is nested too deeply".into(), None));
-        }
+        if self.depth > MOST_DEPTH { Err(too_deep()) } else { Ok(()) }
+    }
+
+    /// What is read, unless it is nested too deeply.
+    fn shallow(&self, formula: FormulaId) -> Result<FormulaId, Failure> {
+        if self.formulas.height(formula) > MOST_HEIGHT { Err(too_deep()) } else { Ok(formula) }
+    }
+
+    fn implication(&mut self) -> Result<FormulaId, Failure> {
+        self.deeper()?;
         let mut left = self.alternative()?;
         loop {
             if self.take(&["->", "implies"]) {
-                left = Written::Or(Box::new(Written::Not(Box::new(left))), Box::new(self.implication()?));
+                let right = self.implication()?;
+                let not_left = self.formulas.complement(left);
+                left = self.formulas.or(vec![not_left, right]);
             } else if self.take(&["<->", "equivalent"]) {
                 let right = self.alternative()?;
-                let not = |written: &Written| Box::new(Written::Not(Box::new(written.clone())));
-                let neither = Written::And(not(&left), not(&right));
-                left = Written::Or(Box::new(Written::And(Box::new(left), Box::new(right))), Box::new(neither));
+                let (not_left, not_right) = (self.formulas.complement(left), self.formulas.complement(right));
+                let both = self.formulas.and(vec![left, right]);
+                let neither = self.formulas.and(vec![not_left, not_right]);
+                left = self.formulas.or(vec![both, neither]);
             } else {
                 self.depth -= 1;
                 return Ok(left);
             }
+            left = self.shallow(left)?;
         }
     }
 
-    fn alternative(&mut self) -> Result<Written, Failure> {
-        let mut left = self.conjunction()?;
+    fn alternative(&mut self) -> Result<FormulaId, Failure> {
+        let mut parts = vec![self.conjunction()?];
         while self.take(&["||", "\\/", "or"]) {
-            left = Written::Or(Box::new(left), Box::new(self.conjunction()?));
+            parts.push(self.conjunction()?);
         }
-        Ok(left)
+        Ok(self.formulas.or(parts))
     }
 
-    fn conjunction(&mut self) -> Result<Written, Failure> {
-        let mut left = self.temporal()?;
+    fn conjunction(&mut self) -> Result<FormulaId, Failure> {
+        let mut parts = vec![self.temporal()?];
         while self.take(&["&&", "/\\", "and"]) {
-            left = Written::And(Box::new(left), Box::new(self.temporal()?));
+            parts.push(self.temporal()?);
         }
-        Ok(left)
+        Ok(self.formulas.and(parts))
     }
 
-    fn temporal(&mut self) -> Result<Written, Failure> {
+    fn temporal(&mut self) -> Result<FormulaId, Failure> {
+        self.deeper()?;
         let left = self.single()?;
-        if self.take(&["U", "until", "stronguntil"]) {
-            return Ok(Written::Until(Box::new(left), Box::new(self.temporal()?)));
-        }
-        if self.take(&["V", "R", "release"]) {
-            return Ok(Written::Release(Box::new(left), Box::new(self.temporal()?)));
-        }
-        if self.take(&["W", "weakuntil"]) {
+        let formula = if self.take(&["U", "until", "stronguntil"]) {
+            let right = self.temporal()?;
+            self.formulas.until(left, right)
+        } else if self.take(&["V", "R", "release"]) {
+            let right = self.temporal()?;
+            self.formulas.release(left, right)
+        } else if self.take(&["W", "weakuntil"]) {
             // p W q is q V (p || q)
             let right = self.temporal()?;
-            let either = Written::Or(Box::new(left), Box::new(right.clone()));
-            return Ok(Written::Release(Box::new(right), Box::new(either)));
-        }
-        Ok(left)
-    }
-
-    fn single(&mut self) -> Result<Written, Failure> {
-        self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(("the property is nested too deeply".into(), None));
-        }
-        let result = self.single_within();
+            let either = self.formulas.or(vec![left, right]);
+            self.formulas.release(right, either)
+        } else {
+            left
+        };
         self.depth -= 1;
-        result
+        self.shallow(formula)
     }
 
-    fn single_within(&mut self) -> Result<Written, Failure> {
+    fn single(&mut self) -> Result<FormulaId, Failure> {
+        self.deeper()?;
+        let formula = self.single_within()?;
+        self.depth -= 1;
+        self.shallow(formula)
+    }
+
+    fn single_within(&mut self) -> Result<FormulaId, Failure> {
         if self.take(&["[]", "always"]) {
-            return Ok(Written::Release(Box::new(Written::Constant(Sign::Fails)), Box::new(self.single()?)));
+            let inner = self.single()?;
+            return Ok(self.formulas.release(Formulas::FALSE, inner));
         }
         if self.take(&["<>", "eventually"]) {
-            return Ok(Written::Until(Box::new(Written::Constant(Sign::Holds)), Box::new(self.single()?)));
+            let inner = self.single()?;
+            return Ok(self.formulas.until(Formulas::TRUE, inner));
         }
         if self.take(&["!", "not"]) {
-            return Ok(Written::Not(Box::new(self.single()?)));
+            let inner = self.single()?;
+            return Ok(self.formulas.complement(inner));
         }
         if self.take(&["("]) {
             let inner = self.implication()?;
             return if self.take(&[")"]) { Ok(inner) } else { Err(("a parenthesis is not closed".into(), None)) };
         }
         if self.take(&["true"]) {
-            return Ok(Written::Constant(Sign::Holds));
+            return Ok(Formulas::TRUE);
         }
         if self.take(&["false"]) {
-            return Ok(Written::Constant(Sign::Fails));
+            return Ok(Formulas::FALSE);
         }
         if let Some(number) = self.number()? {
             return match (self.comparison(), number) {
-                (None, 0) => Ok(Written::Constant(Sign::Fails)),
-                (None, 1) => Ok(Written::Constant(Sign::Holds)),
+                (None, 0) => Ok(Formulas::FALSE),
+                (None, 1) => Ok(Formulas::TRUE),
                 (None, _) => Err((format!("{number} alone says nothing"), example())),
                 (Some(comparison), _) => {
                     let right = self.term()?;
-                    Ok(self.written(Atom::Compares(Term::Constant(number), comparison, right)))
+                    self.literal(Atom::Compares(Term::Constant(number), comparison, right))
                 }
             };
         }
@@ -329,12 +298,18 @@ impl Reader<'_> {
         self.variable(index, instance)
     }
 
-    fn written(&mut self, atom: Atom) -> Written {
-        let number = self.atoms.iter().position(|known| *known == atom).unwrap_or(self.atoms.len());
-        if number == self.atoms.len() {
-            self.atoms.push(atom);
+    fn literal(&mut self, atom: Atom) -> Result<FormulaId, Failure> {
+        if let Some(known) = self.known.get(&atom) {
+            return Ok(*known);
         }
-        Written::Atom(number)
+        if self.atoms.len() == MOST_ATOMS {
+            let help = "several properties may ask for more than one can".to_string();
+            return Err((format!("the property asks for more than {MOST_ATOMS} things"), Some(help)));
+        }
+        let literal = self.formulas.literal(self.atoms.len(), Sign::Holds);
+        self.known.insert(atom.clone(), literal);
+        self.atoms.push(atom);
+        Ok(literal)
     }
 
     fn word(&mut self) -> &str {
@@ -372,7 +347,7 @@ impl Reader<'_> {
     }
 
     /// `P@L1`, `P[2]@Lretry`, `P:v`, `P:v == 3`
-    fn atom(&mut self) -> Result<Written, Failure> {
+    fn atom(&mut self) -> Result<FormulaId, Failure> {
         let (index, instance) = self.instance()?;
         let process = &self.program.processes[index];
         if self.take(&[":"]) {
@@ -381,7 +356,7 @@ impl Reader<'_> {
                 Some(comparison) => (comparison, self.term()?),
                 None => (Comparison::NotEqual, Term::Constant(0)),
             };
-            return Ok(self.written(Atom::Compares(left, comparison, right)));
+            return self.literal(Atom::Compares(left, comparison, right));
         }
         if !self.take(&["@"]) {
             return Err((format!("`{}` alone says nothing", process.name), example()));
@@ -393,7 +368,7 @@ impl Reader<'_> {
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
             return Err((format!("`{}` has no label `#{label}`", process.name), nearest(&written, &names)));
         };
-        Ok(self.written(Atom::Passed { instance, label: LabelId(found as u32) }))
+        self.literal(Atom::Passed { instance, label: LabelId(found as u32) })
     }
 
     /// The variable after `P:`.
@@ -418,6 +393,13 @@ impl Reader<'_> {
         let message = format!("`{}` has no variable `{name}`", process.name);
         Err((message, nearest(&name, &known)))
     }
+}
+
+fn too_deep() -> Failure {
+    (
+        "the property is nested too deeply".into(),
+        Some("`a && b && ...` and `a || b || ...` may be of any length".into()),
+    )
 }
 
 fn example() -> Option<String> {

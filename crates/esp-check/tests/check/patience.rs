@@ -1,8 +1,10 @@
 //! Single steps that do not end, or have too many outcomes: limits hold there too.
 
 use crate::support::{explore, model};
-use quaject_esp_check::{Limit, Limits, Options, Problem, Reduction, Report, Verdict};
-use std::time::Duration;
+use quaject_esp_check::{Interrupt, Limit, Limits, Options, Problem, Reduction, Report, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const ENDLESS: &str = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
 
@@ -58,4 +60,64 @@ fn all_searches_share_the_time() {
     assert_eq!(briefly(text), Verdict::Unfinished(Limit::Time));
     // Each takes longer than this by itself on any machine that is not busy.
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// A process whose `x` goes through 0, 1 and 2, and a property of it.
+fn counts(property: &str) -> String {
+    format!(
+        "channel c(); process p {{ var x = 0; while {{ out(c); x = (x + 1) % 3; }} }} process q {{ while {{ in(c); }} }}
+        model m {{ ltl \"{property}\"; }}"
+    )
+}
+
+fn joined(numbers: std::ops::Range<u32>, sign: &str, part: &dyn Fn(u32) -> String) -> String {
+    numbers.map(part).collect::<Vec<_>>().join(sign)
+}
+
+#[test]
+fn work_on_a_property_is_cut_short() {
+    // What contradicts it can be put off in 2 to the 20 ways.
+    let pair = |number| format!("([] (p:x != {}) || <> (p:x >= {number}))", number + 3);
+    let text = counts(&format!("!({})", joined(0..20, " && ", &pair)));
+    let started = Instant::now();
+    let briefly = Limits { time: Some(Duration::from_millis(100)), ..Limits::default() };
+    assert_eq!(within(&text, briefly).verdict, Verdict::Unfinished(Limit::Time));
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let little = Limits { bytes: Some(300_000), ..Limits::default() };
+    assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory));
+    let wish = Arc::new(AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            wish.store(true, Ordering::Relaxed);
+        });
+        let interrupted = Limits { interrupt: Some(Interrupt(Arc::clone(&wish))), ..Limits::default() };
+        assert_eq!(within(&text, interrupted).verdict, Verdict::Unfinished(Limit::Interrupted));
+    });
+}
+
+#[test]
+fn many_conditions_of_fairness_take_no_time() {
+    let started = Instant::now();
+    let fair = |count| joined(0..count, " && ", &|number| format!("[] <> (p:x == {number})"));
+    for count in [10, 60] {
+        assert_eq!(within(&counts(&format!("!({})", fair(count))), Limits::default()).verdict, Verdict::Holds);
+        let report = within(&counts(&fair(count)), Limits::default());
+        assert!(matches!(report.verdict, Verdict::Violated(_)), "{count}");
+    }
+    for property in [fair(3), format!("({}) -> [] <> (p:x == 3)", fair(10))] {
+        assert_eq!(within(&counts(&property), Limits::default()).verdict, Verdict::Holds, "{property}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_property_may_have_more_than_64_goals() {
+    for (least, holds) in [(3, true), (2, false)] {
+        let goal = |number| format!("!((p:x < {}) U (p:x == {}))", 5 + number % 2, least + number / 2);
+        for count in [1, 63, 64, 65, 100] {
+            let report = within(&counts(&joined(0..count, " && ", &goal)), Limits::default());
+            assert_eq!(report.verdict == Verdict::Holds, holds, "{count} from {least}: {:?}", report.verdict);
+        }
+    }
 }
