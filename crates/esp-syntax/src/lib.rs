@@ -5,6 +5,7 @@
 pub mod ast;
 pub mod check;
 pub mod diagnostics;
+mod foreign;
 pub mod format;
 pub mod hir;
 pub mod lexer;

@@ -9,6 +9,7 @@ use super::names::{Entity, ExternEntry, Named, PREDECLARED};
 use super::places::expression_place;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::hir::{self, Argument, ExprKind, ExternId, FnId, Mutability, Purity, StmtKind};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
@@ -301,7 +302,10 @@ impl<'a> Body<'_, 'a> {
         let help = match super::suggest::nearest(&name.text, candidates) {
             Some(near) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
-            None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
+            None => match foreign::instead(&name.text) {
+                Some(help) => help.to_string(),
+                None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
+            },
         };
         self.checker.report(Diagnostic::new(Code::W0902, name.span, message).help(help));
         self.reject_impure(id, name, span);

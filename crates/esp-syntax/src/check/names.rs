@@ -7,6 +7,7 @@ use super::suggest;
 use super::types::Measures;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::foreign;
 use crate::hir::{self, ChannelId, ExternId, FnId, LayoutId, ProcessId};
 use crate::span::{SourceMap, Span};
 use crate::types::{PoolId, TypeId, TypeTable};
@@ -232,6 +233,9 @@ impl<'a> Checker<'a> {
             if let Some(near) = suggest::nearest(&name.text, candidates) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
+        }
+        if let (None, Some(help)) = (&diagnostic.help, foreign::instead(&name.text)) {
+            diagnostic = diagnostic.help(help);
         }
         self.report(diagnostic);
     }

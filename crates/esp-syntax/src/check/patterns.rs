@@ -8,6 +8,7 @@ use super::literals::{Completeness, counted};
 use super::places::{Intent, steps};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::hir::{self, ExprKind, LocalId, Mutability, PatternKind};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
@@ -281,8 +282,10 @@ impl<'a> Body<'_, 'a> {
         if super::suggest::nearest(&name.text, names.iter().map(|name| name.as_str())).is_some() {
             return false;
         }
-        let diagnostic = Diagnostic::new(Code::E0208, name.span, format!("no variable named `{}`", name.text))
-            .help(format!("write `${}` to declare it here", name.text));
+        let declare = || format!("write `${}` to declare it here", name.text);
+        let help = foreign::instead(&name.text).map_or_else(declare, str::to_string);
+        let message = format!("no variable named `{}`", name.text);
+        let diagnostic = Diagnostic::new(Code::E0208, name.span, message).help(help);
         self.checker.report(diagnostic);
         true
     }

@@ -317,7 +317,12 @@ fn tag_as_operand(p: &mut Parser) -> Completed {
 /// No expression begins here: leaves an empty error node, and takes the token if nothing else could want it.
 fn missing(p: &mut Parser) -> Option<Completed> {
     let kind = p.current();
+    let before = p.position.checked_sub(1).map(|position| p.text_at(position));
     let help = match kind {
+        SyntaxKind::Star if before == Some("*") => Some("there is no `**`: multiply in a loop, or shift 1 to the left"),
+        SyntaxKind::Equal if before == Some("..") => {
+            Some("a range ends before its second number: write `0..4` for 0 to 3")
+        }
         SyntaxKind::Plus => Some("there is no `+` before an operand, and no `++`"),
         SyntaxKind::Star | SyntaxKind::Ampersand => Some("ESP has no pointers"),
         SyntaxKind::Dollar => Some("`$` declares a name in a pattern; here write the name alone"),

@@ -105,6 +105,11 @@ fn not_an_item(p: &mut Parser) {
         SyntaxKind::RightBrace => Some("no block is open here; leave it out".to_string()),
         SyntaxKind::Semicolon => Some("leave it out".to_string()),
         SyntaxKind::VarKeyword => Some("variables are declared inside a process".to_string()),
+        SyntaxKind::Hash => match p.text_at((p.position + 1).min(p.significant.len() - 1)) {
+            "define" => Some("a constant is `const N = 3;`, a function `fn f(a: int) -> int { .. }`".to_string()),
+            "include" => Some("other files are read with `import \"file.esp\";`".to_string()),
+            _ => None,
+        },
         SyntaxKind::Ident => ITEM_WORDS
             .iter()
             .chain(ITEM_KEYWORDS)

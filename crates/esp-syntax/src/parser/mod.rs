@@ -17,6 +17,7 @@ mod types;
 
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::lexer::{self, Token};
 use crate::literal::shorten;
 use crate::lower;
@@ -413,6 +414,15 @@ impl<'t> Parser<'t> {
         }
         diagnostic.help = match help {
             Some(help) => Some(help.to_string()),
+            None if self.at(SyntaxKind::Ident) && foreign::instead(self.current_text()).is_some() => {
+                foreign::instead(self.current_text()).map(str::to_string)
+            }
+            None if what == "`;`" && self.at(SyntaxKind::LeftBracket) => {
+                Some("an array's type is `array[N] of T`".to_string())
+            }
+            None if what == "`;`" && self.at(SyntaxKind::Comma) => {
+                Some("end this one with `;` and begin another".to_string())
+            }
             None if what.starts_with('`') => Some(format!("write {what} here")),
             None => None,
         };

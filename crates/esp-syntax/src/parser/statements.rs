@@ -2,6 +2,7 @@
 
 use super::{Parser, expressions, items, patterns, types};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::foreign;
 use crate::tree::SyntaxKind;
 
 /// A block that must stand here; `help` says how to write it when only that is missing.
@@ -166,7 +167,10 @@ fn statement_once(p: &mut Parser) -> bool {
         SyntaxKind::ReturnKeyword => {
             p.bump();
             if p.at(SyntaxKind::Semicolon) {
-                p.expected("an expression", Some("every `fn` has a result".to_string()));
+                p.expected(
+                    "an expression",
+                    Some("a `fn` has a result; a process ends behind its last statement".to_string()),
+                );
             } else {
                 expressions::expression(p);
             }
@@ -524,7 +528,10 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
                 "loop" | "do" => {
                     Some("loops are `while { .. }`, `while (c) ..` and `for i in a..b { .. }`".to_string())
                 }
-                _ => Some(format!("a variable is declared with `var {}: {word};`", p.current_text())),
+                _ => Some(match foreign::instead(word) {
+                    Some(help) => help.to_string(),
+                    None => format!("a variable is declared with `var {}: {word};`", p.current_text()),
+                }),
             };
             p.expected("an assignment or a call", help);
         }

@@ -1,6 +1,8 @@
 //! Every complaint about syntax, as the user sees it: the smallest program and the whole screen.
 
+use crate::support::NoFiles;
 use expect_test::{Expect, expect};
+use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::Diagnostic;
 use quaject_esp_syntax::diagnostics::render::{Color, human, json};
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
@@ -1287,4 +1289,34 @@ fn a_very_long_line_is_shown_in_part() {
           = help: write `10`, or `0o10` for an octal number
 
     "#]].assert_eq(&human(&sources, &diagnostics, Color::Never));
+}
+
+/// What those write who come from other languages, and the help each gets.
+#[test]
+fn words_of_other_languages() {
+    for (text, help) in [
+        ("type t = struct { a: int };", "a structure is a `record`"),
+        ("type t = enum { a, b };", "a choice is a `union`"),
+        ("channel c(string);", "text is `bytes[<=N]`"),
+        ("process p { var x: float = 1; }", "there are no floating-point numbers"),
+        ("process p { var a: int[4]; }", "an array's type is `array[N] of T`"),
+        ("const N = 3, M = 4;", "end this one with `;` and begin another"),
+        ("process p { if (1 == 1 and 2 == 2) yield; }", "write `&&`"),
+        ("process p { goto l; }", "there is no `goto`"),
+        ("process p { var x = 2 ** 3; }", "there is no `**`"),
+        ("process p { for i in 0..=3 { } }", "a range ends before its second number"),
+        ("#define N 3", "a constant is `const N = 3;`"),
+        ("#include <x.h>", "other files are read with `import"),
+        ("process p { var x = null; }", "there is no null"),
+        ("process p { print(3); }", "send it to the world"),
+        ("process p { sleep(10); }", "wait with `alt { after (10 ms) { } }`"),
+        ("channel c: union { a, b }; process p { out(c, a); } process q { in(c, _); }", "is written `a |> {}`"),
+        ("process p { match (3) { default => { } } }", "`_` takes the rest"),
+    ] {
+        let mut sources = SourceMap::default();
+        let root = sources.add(SourceFile::new("p.esp", text));
+        let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
+        let said = human(&sources, &diagnostics, Color::Never);
+        assert!(said.contains(help), "{text}\n{said}");
+    }
 }

@@ -1,0 +1,34 @@
+//! Words of other languages, and what is written in ESP instead: help for those who come from there.
+
+/// What to write instead of a word that means something elsewhere.
+pub(crate) fn instead(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "struct" | "class" => "a structure is a `record`, as in `record { a: int, b: bool }`",
+        "enum" | "variant" => "a choice is a `union`, as in `union { red, green, other: int }`",
+        "string" | "String" | "str" => "text is `bytes[<=N]`, of at most N bytes",
+        "char" | "byte" => "a byte is `u8`",
+        "float" | "double" | "f32" | "f64" => "there are no floating-point numbers: count in a smaller unit",
+        "long" | "short" | "unsigned" | "signed" | "usize" | "uint" | "size_t" => {
+            "integers are `u8` to `u64` and `i8` to `i64`; `int` is `i32`"
+        }
+        "void" => "a channel that carries nothing is `channel c();`",
+        "null" | "NULL" | "nil" | "None" => {
+            "there is no null: give a union a case for it, as in `union { some: int, none }`"
+        }
+        "True" | "TRUE" => "write `true`",
+        "False" | "FALSE" => "write `false`",
+        "and" => "write `&&`",
+        "or" => "write `||`",
+        "not" => "write `!`",
+        "default" => "`_` takes the rest",
+        "goto" => "there is no `goto`: use `while`, `break` and `continue`",
+        "go" | "spawn" | "thread" | "async" => "each `process` runs from the start; `process p[8]` is eight of them",
+        "throw" | "raise" | "panic" => "`assert(e);` stops the program if e is false",
+        "print" | "printf" | "println" | "puts" | "echo" => {
+            "send it to the world: `out(c, e);` with `channel c(int) external in;`"
+        }
+        "sleep" | "delay" | "usleep" => "wait with `alt { after (10 ms) { } }`",
+        "len" | "length" | "size" | "strlen" => "the length of `a` is `a.len`",
+        _ => return None,
+    })
+}
