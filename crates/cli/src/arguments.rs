@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use quaject_esp_run::{Binding, Faults, Memory, Time};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Checks, runs and compiles programs in ESP, the language of processes and
 /// channels for systems code.
@@ -430,6 +431,17 @@ pub(crate) struct Init {
     pub(crate) folder: PathBuf,
 }
 
+/// Seconds, parts of them too.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_string())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) => Ok(time),
+        // More than a clock can count is no limit.
+        Err(_) if seconds > 0.0 => Ok(Duration::MAX),
+        Err(_) => Err("it is no number of seconds".to_string()),
+    }
+}
+
 /// Explore every interleaving of a program and show a short run that goes wrong
 ///
 /// Looks for deadlock, false assertions, and every other fault: bounds, division,
@@ -486,8 +498,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "MB", default_value_t = 2048)]
     pub(crate) max_memory: u64,
     /// End after so many seconds
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) max_time: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_time: Option<Duration>,
     /// Write the run that goes wrong to FILE, for `qj replay`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,

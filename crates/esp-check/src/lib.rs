@@ -54,7 +54,7 @@ pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
 };
-pub use report::{Answer, Report, Verdict, restrictions};
+pub use report::{Answer, Report, Verdict, place_text, restrictions};
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;

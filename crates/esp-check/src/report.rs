@@ -4,7 +4,7 @@ use crate::counterexample::Counterexample;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
 use crate::surroundings::is_read;
 use quaject_esp_ir::coverage::Coverage;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program, Type, TypeId};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program, Terminator, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -142,25 +142,33 @@ fn holds_bytes(program: &Program, ty: TypeId) -> bool {
     false
 }
 
-/// The lines of explored processes with code of which nothing was executed.
+/// The places of explored processes with code of which nothing was executed: lines, with column 0, and where only part
+/// of a line was, the first such place in it.
 pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Location> {
-    let mut lines: BTreeMap<(u16, u32), (Location, bool)> = BTreeMap::new();
+    let mut lines: BTreeMap<(u16, u32), BTreeMap<u32, bool>> = BTreeMap::new();
     for process_id in model.explored() {
         let process = &model.program.processes[process_id.0 as usize];
         let mut position = 0;
         for block in &process.body.blocks {
+            // That an assertion never fails, or an index never lies outside, is no code without use.
+            let only_fails = block.instructions.is_empty() && matches!(block.terminator, Terminator::Fault(_));
             let locations = block.instructions.iter().map(|instruction| instruction.location);
             for location in locations.chain([block.location]) {
                 let executed = coverage.has(process_id, position);
                 position += 1;
-                if location.line > 0 {
-                    let line = lines.entry((location.file, location.line)).or_insert((location, false));
-                    line.1 |= executed;
+                if location.line > 0 && !only_fails {
+                    let line = lines.entry((location.file, location.line)).or_default();
+                    *line.entry(location.column).or_default() |= executed;
                 }
             }
         }
     }
-    lines.into_values().filter(|(_, executed)| !executed).map(|(location, _)| location).collect()
+    let place = |((file, line), columns): ((u16, u32), BTreeMap<u32, bool>)| {
+        let first = columns.iter().find(|(_, executed)| !**executed)?;
+        let column = if columns.values().any(|executed| *executed) { *first.0 } else { 0 };
+        Some(Location { file, line, column })
+    };
+    lines.into_iter().filter_map(place).collect()
 }
 
 impl Report {
@@ -249,15 +257,17 @@ impl Report {
             line(format!("not covered: anything but {}", self.restrictions.join("; ")));
         }
         if !self.unreached.is_empty() {
-            let lines: Vec<String> = self.unreached.iter().map(|at| line_text(&model.program, *at)).collect();
+            let lines: Vec<String> = self.unreached.iter().map(|at| place_text(&model.program, *at)).collect();
             line(format!("never executed: {}", lines.join(", ")));
         }
         text
     }
 }
 
-fn line_text(program: &Program, location: Location) -> String {
-    format!("{}:{}", program.files[location.file as usize], location.line)
+/// A line, or a place in it.
+pub fn place_text(program: &Program, location: Location) -> String {
+    let column = if location.column > 0 { format!(":{}", location.column) } else { String::new() };
+    format!("{}:{}{column}", program.files[location.file as usize], location.line)
 }
 
 /// What was checked, in words.

@@ -191,7 +191,7 @@ fn options(arguments: &Verify, interrupts: &Interrupts) -> Options {
         limits: Limits {
             states: arguments.max_states,
             bytes: Some(arguments.max_memory.saturating_mul(1_000_000)),
-            time: arguments.max_time.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+            time: arguments.max_time,
             interrupt: Some(Interrupt(interrupts.asked())),
         },
     }
@@ -323,7 +323,7 @@ fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Opti
         "bytes": report.bytes,
         "omission": report.omission(options),
         "restrictions": report.restrictions,
-        "unreached": report.unreached.iter().map(|at| location_text(program, *at)).collect::<Vec<_>>(),
+        "unreached": report.unreached.iter().map(|at| quaject_esp_check::place_text(program, *at)).collect::<Vec<_>>(),
         "problem": counterexample.map(|found| found.problem.name()),
         "explanation": counterexample.map(|found| found.problem.text(program)),
         "cycle": counterexample.and_then(|found| found.cycle),

@@ -363,6 +363,7 @@ fn a_pri_alt_is_met_at_its_first_branch() {
          process q { alt { in(b, $n) { assert(n != 2); } in(a, $n) { assert(n != 2); } } }",
         expect![[r#"
             holds, 8 states, 4 reduced
+            never: line 3
         "#]],
     );
 }
