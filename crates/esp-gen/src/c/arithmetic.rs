@@ -5,6 +5,11 @@ use crate::layout::int_type;
 use quaject_esp_ir::ir::*;
 
 impl Code<'_, '_> {
+    /// A checked index in brackets: without a sign, as machines address by that without widening it first.
+    pub(crate) fn subscript(&self, value: Value) -> String {
+        if self.constant_of(value).is_some() { self.value(value) } else { self.index(value) }
+    }
+
     pub(crate) fn unary(&mut self, op: UnaryOp, a: Value, at: Location) -> String {
         let text = self.value(a);
         let ty = self.value_type(a);

@@ -376,12 +376,12 @@ impl<'p, 'a> Code<'p, 'a> {
                         let bad = format!("{} >= {length}u", self.index(*index));
                         self.check(&bad, Fault::Bounds, location);
                     }
-                    (format!("{text}.at[{}]", self.value(*index)), *element)
+                    (format!("{text}.at[{}]", self.subscript(*index)), *element)
                 }
                 (Step::Element(index), Type::Bytes { .. }) => {
                     let bad = format!("{} >= {text}.length", self.index(*index));
                     self.check(&bad, Fault::Bounds, location);
-                    (format!("{text}.data[{}]", self.value(*index)), TypeTable::U8)
+                    (format!("{text}.data[{}]", self.subscript(*index)), TypeTable::U8)
                 }
                 (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => self.step(&text, ty, *step),
             };

@@ -55,7 +55,7 @@ static uint32_t buffer_w1_b1_payload(esp_t *t, esp_pid self, getC_view *m)
     (void)t; (void)self;
     (void)m;
     if (ESP_UNLIKELY((uint32_t)t->buffer.hd_5 >= 4u)) return 2;
-    v21 = t->buffer.q_s0.at[t->buffer.hd_5];
+    v21 = t->buffer.q_s0.at[(uint32_t)t->buffer.hd_5];
     m->v0 = v21;
     return 1;
 }
@@ -318,7 +318,7 @@ buffer_w1_b0_go:
 buffer_2:
     ;
     if (ESP_UNLIKELY((uint32_t)t->buffer.tl_6 >= 4u)) { where = 4; goto buffer_fault; }
-    t->buffer.q_s0.at[t->buffer.tl_6] = buffer_v11;
+    t->buffer.q_s0.at[(uint32_t)t->buffer.tl_6] = buffer_v11;
     buffer_v13 = (int32_t)((uint32_t)t->buffer.tl_6 + (uint32_t)1);
     t->buffer.tl_6 = (int32_t)(buffer_v13 % 4);
     t->buffer.used_4 = (int32_t)((uint32_t)t->buffer.used_4 + (uint32_t)1);
