@@ -1,133 +1,261 @@
 //! What is always so of the values of one body, whoever its process meets: intervals, from constants upwards, narrowed
-//! where a comparison has decided the way. So a path begins with more than types know. Knows one body at a time.
+//! where comparisons have decided the way (Cousot and Cousot 1977, with the body's own constants as the ends that growing
+//! intervals are put to). So a path begins with more than types know. Knows one body at a time.
 
 use crate::facts::{self, Fact};
 use quaject_esp_ir::graph::successors;
-use quaject_esp_ir::ir::{BinaryOp, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::edges_mut;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// How often an interval may grow before its growing end is given up, and before all of it is.
-const MOST_ROUNDS: [usize; 2] = [24, 48];
+/// How often an interval may grow before its growing end is put to the body's next constant, and before it is given up.
+const MOST_ROUNDS: [usize; 2] = [24, 64];
+/// How often all is computed once more from what was found, as some intervals have grown too far.
+const ROUNDS_BACK: usize = 2;
+/// How many values are narrowed in one place.
+const MOST_NARROWED: usize = 64;
 
-/// A comparison, and whether it holds.
-type Condition = (BinaryOp, Value, Value, bool);
+/// What is so in one place of values of which it is not so everywhere.
+type Narrowed = BTreeMap<Value, Fact>;
 
 /// Per value: what is always so; none of values that are never computed.
 pub(super) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Option<Fact>> {
-    let mut known: Vec<Option<Fact>> = vec![None; body.values.len()];
-    // Per block: what has been decided whenever it is run.
-    let decided = decided(body);
-    let edges: Vec<(usize, Edge)> = body
-        .blocks
-        .iter()
-        .enumerate()
-        .flat_map(|(from, block)| {
-            let mut terminator = block.terminator.clone();
-            let edges = edges_mut(&mut terminator).into_iter().map(|edge| (from, edge.clone()));
-            edges.collect::<Vec<_>>()
-        })
-        .collect();
-    let mut is_parameter_of_edge = vec![false; body.values.len()];
-    for (_, edge) in &edges {
-        let parameters = &body.blocks[edge.to.0 as usize].parameters;
-        parameters.iter().for_each(|value| is_parameter_of_edge[value.0 as usize] = true);
+    let mut search = Search::new(body, types, checked);
+    while search.has_changed {
+        search.has_changed = false;
+        for block in search.order.clone() {
+            search.block(block);
+        }
+        search.round += 1;
     }
-    for round in 0.. {
-        let mut changed = false;
-        let mut grow = |known: &mut Vec<Option<Fact>>, value: Value, fact: Option<Fact>| {
-            let Some(fact) = fact else { return };
-            let whole = Fact::of_type(types, body.values[value.0 as usize].ty);
-            let joined = match &known[value.0 as usize] {
-                None => Fact::between(fact.low, fact.high),
-                Some(old) if fact.implies(old) => return,
-                Some(_) if round > MOST_ROUNDS[1] => whole,
-                Some(old) if round > MOST_ROUNDS[0] => Fact::between(
-                    if fact.low < old.low { whole.low } else { old.low },
-                    if fact.high > old.high { whole.high } else { old.high },
-                ),
-                Some(old) => Fact::between(old.low.min(fact.low), old.high.max(fact.high)),
-            };
-            known[value.0 as usize] = Some(joined);
-            changed = true;
-        };
-        for (index, block) in body.blocks.iter().enumerate() {
-            // What a message or a region brings can be anything.
-            for parameter in block.parameters.iter().filter(|value| !is_parameter_of_edge[value.0 as usize]) {
-                let whole = Fact::of_type(types, body.values[parameter.0 as usize].ty);
-                grow(&mut known, *parameter, Some(whole));
-            }
+    for _ in 0..ROUNDS_BACK {
+        search.back = Some(vec![None; body.values.len()]);
+        for block in search.order.clone() {
+            search.block(block);
+        }
+        search.take_back();
+    }
+    search.known
+}
+
+struct Search<'a> {
+    body: &'a Body,
+    types: &'a TypeTable,
+    checked: bool,
+    /// The blocks that are reached, each after one that leads to it.
+    order: Vec<BlockId>,
+    /// Per value: the comparison that it is the result of.
+    comparisons: Vec<Option<(BinaryOp, Value, Value)>>,
+    /// Per value: whether it is a parameter that edges set.
+    is_set_by_edges: Vec<bool>,
+    /// The body's constants and their neighbours.
+    landmarks: BTreeSet<i128>,
+    known: Vec<Option<Fact>>,
+    /// Per block: what is narrower when it begins; none as long as nothing leads there.
+    at: Vec<Option<Narrowed>>,
+    round: usize,
+    has_changed: bool,
+    /// On the way back: what has been computed anew, from what was known.
+    back: Option<Vec<Option<Fact>>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(body: &'a Body, types: &'a TypeTable, checked: bool) -> Search<'a> {
+        let mut comparisons = vec![None; body.values.len()];
+        let mut landmarks = BTreeSet::new();
+        let mut is_set_by_edges = vec![false; body.values.len()];
+        for block in &body.blocks {
             for instruction in &block.instructions {
-                let Some(result) = instruction.result else { continue };
-                let fact = of(
-                    body,
-                    types,
-                    checked,
-                    &|value| narrowed(&known, &decided[index], value),
-                    &instruction.op,
-                    result,
-                );
-                grow(&mut known, result, fact);
+                match (&instruction.op, instruction.result) {
+                    (Op::Binary(op, a, b), Some(result)) if facts::is_comparison(*op) => {
+                        comparisons[result.0 as usize] = Some((*op, *a, *b));
+                    }
+                    (Op::Constant(constant), _) => landmarks.extend([constant - 1, *constant, constant + 1]),
+                    _ => {}
+                }
+            }
+            for edge in edges(&block.terminator) {
+                let parameters = &body.blocks[edge.to.0 as usize].parameters;
+                parameters.iter().for_each(|value| is_set_by_edges[value.0 as usize] = true);
             }
         }
-        for (from, edge) in &edges {
-            for (parameter, argument) in body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
-                let fact = narrowed(&known, &decided[*from], *argument);
-                grow(&mut known, *parameter, fact);
-            }
-        }
-        if !changed {
-            break;
+        let mut at = vec![None; body.blocks.len()];
+        at[0] = Some(Narrowed::new());
+        Search {
+            body,
+            types,
+            checked,
+            order: order(body),
+            comparisons,
+            is_set_by_edges,
+            landmarks,
+            known: vec![None; body.values.len()],
+            at,
+            round: 0,
+            has_changed: true,
+            back: None,
         }
     }
-    known
+
+    fn whole(&self, value: Value) -> Fact {
+        Fact::of_type(self.types, self.body.values[value.0 as usize].ty)
+    }
+
+    fn fact(&self, here: &Narrowed, value: Value) -> Option<Fact> {
+        here.get(&value).or(self.known[value.0 as usize].as_ref()).cloned()
+    }
+
+    fn grow(&mut self, value: Value, fact: Option<Fact>) {
+        let Some(fact) = fact else { return };
+        if let Some(back) = &mut self.back {
+            let known = &mut back[value.0 as usize];
+            let (low, high) = known.as_ref().map_or((fact.low, fact.high), |known| (known.low, known.high));
+            *known = Some(Fact::between(low.min(fact.low), high.max(fact.high)));
+            return;
+        }
+        let whole = self.whole(value);
+        let lower = |low: i128| self.landmarks.range(..=low).next_back().map_or(whole.low, |end| whole.low.max(*end));
+        let higher = |high: i128| self.landmarks.range(high..).next().map_or(whole.high, |end| whole.high.min(*end));
+        let joined = match &self.known[value.0 as usize] {
+            None => Fact::between(fact.low, fact.high),
+            Some(old) if fact.implies(old) => return,
+            Some(_) if self.round > MOST_ROUNDS[1] => whole,
+            Some(old) if self.round > MOST_ROUNDS[0] => Fact::between(
+                if fact.low < old.low { lower(fact.low) } else { old.low },
+                if fact.high > old.high { higher(fact.high) } else { old.high },
+            ),
+            Some(old) => Fact::between(old.low.min(fact.low), old.high.max(fact.high)),
+        };
+        self.known[value.0 as usize] = Some(joined);
+        self.has_changed = true;
+    }
+
+    fn block(&mut self, id: BlockId) {
+        let Some(mut here) = self.at[id.0 as usize].clone() else { return };
+        let body = self.body;
+        let block = &body.blocks[id.0 as usize];
+        // What a message or a region brings can be anything.
+        for parameter in &block.parameters {
+            if !self.is_set_by_edges[parameter.0 as usize] {
+                self.grow(*parameter, Some(self.whole(*parameter)));
+            }
+        }
+        for instruction in &block.instructions {
+            let Some(result) = instruction.result else { continue };
+            let fact = of(body, self.types, self.checked, &|value| self.fact(&here, value), &instruction.op, result);
+            self.grow(result, fact);
+            here.remove(&result);
+        }
+        match &block.terminator {
+            Terminator::Branch { condition, then, otherwise } => {
+                for (edge, holds) in [(then, true), (otherwise, false)] {
+                    if let Some(there) = self.narrowed(&here, *condition, holds) {
+                        self.follow(edge, there);
+                    }
+                }
+            }
+            terminator => {
+                let edges = edges(terminator);
+                edges.iter().for_each(|edge| self.follow(edge, here.clone()));
+                let others = successors(terminator).into_iter().filter(|to| edges.iter().all(|edge| edge.to != *to));
+                others.for_each(|to| self.reach(to, here.clone()));
+            }
+        }
+    }
+
+    /// What is so where a condition has decided the way; none if nobody goes there, as far as is known.
+    fn narrowed(&self, here: &Narrowed, condition: Value, holds: bool) -> Option<Narrowed> {
+        let mut there = here.clone();
+        if let Some((op, a, b)) = self.comparisons[condition.0 as usize] {
+            let (fact_a, fact_b) = facts::refine(op, holds, &self.fact(here, a)?, &self.fact(here, b)?)?;
+            for (value, fact) in [(a, fact_a), (b, fact_b)] {
+                if there.contains_key(&value) || there.len() < MOST_NARROWED {
+                    there.insert(value, fact);
+                }
+            }
+        }
+        Some(there)
+    }
+
+    /// Goes along an edge.
+    fn follow(&mut self, edge: &Edge, there: Narrowed) {
+        for (parameter, argument) in self.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
+            let fact = self.fact(&there, *argument);
+            self.grow(*parameter, fact);
+        }
+        self.reach(edge.to, there);
+    }
+
+    /// Comes to a block: what is so there is so on every way.
+    fn reach(&mut self, to: BlockId, mut there: Narrowed) {
+        if self.back.is_some() {
+            return;
+        }
+        self.body.blocks[to.0 as usize].parameters.iter().for_each(|parameter| {
+            there.remove(parameter);
+        });
+        let old = &mut self.at[to.0 as usize];
+        let is_late = self.round > MOST_ROUNDS[1];
+        let joined = match old {
+            None => there,
+            Some(old) => {
+                let both = old.iter().filter_map(|(value, old)| {
+                    let fact = there.get(value)?;
+                    match fact.implies(old) {
+                        true => Some((*value, old.clone())),
+                        false if is_late => None,
+                        false => Some((*value, Fact::between(old.low.min(fact.low), old.high.max(fact.high)))),
+                    }
+                });
+                both.collect()
+            }
+        };
+        if old.as_ref() != Some(&joined) {
+            *old = Some(joined);
+            self.has_changed = true;
+        }
+    }
+
+    /// Takes what has been computed anew where it says more.
+    fn take_back(&mut self) {
+        let back = self.back.take().into_iter().flatten();
+        for (known, fact) in self.known.iter_mut().zip(back) {
+            if let (Some(known), Some(fact)) = (known, fact)
+                && fact.implies(known)
+            {
+                *known = fact;
+            }
+        }
+    }
 }
 
-/// Per block: the comparisons on the only way that leads there.
-fn decided(body: &Body) -> Vec<Vec<Condition>> {
-    let mut from: Vec<Vec<usize>> = vec![Vec::new(); body.blocks.len()];
-    for (index, block) in body.blocks.iter().enumerate() {
-        successors(&block.terminator).into_iter().for_each(|next| from[next.0 as usize].push(index));
-    }
-    let mut comparisons: Vec<Option<(BinaryOp, Value, Value)>> = vec![None; body.values.len()];
-    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
-        if let (Op::Binary(op, a, b), Some(result)) = (&instruction.op, instruction.result)
-            && facts::is_comparison(*op)
-        {
-            comparisons[result.0 as usize] = Some((*op, *a, *b));
-        }
-    }
-    let last = |block: usize, before: usize| -> Option<Condition> {
-        let Terminator::Branch { condition, then, otherwise } = &body.blocks[before].terminator else { return None };
-        let (op, a, b) = comparisons[condition.0 as usize]?;
-        (then.to != otherwise.to).then_some((op, a, b, then.to.0 as usize == block))
-    };
-    (0..body.blocks.len())
-        .map(|block| {
-            let (mut decided, mut at) = (Vec::new(), block);
-            // Ways without joins are no longer than the body.
-            for _ in 0..body.blocks.len() {
-                // The entry has another way in.
-                let ([before], 1..) = (&from[at][..], at) else { break };
-                let before = *before;
-                decided.extend(last(at, before));
-                at = before;
-            }
-            decided
-        })
-        .collect()
+/// The edges of a terminator.
+fn edges(terminator: &Terminator) -> Vec<Edge> {
+    edges_mut(&mut terminator.clone()).into_iter().map(|edge| edge.clone()).collect()
 }
 
-/// What is so of a value where these comparisons have been made.
-fn narrowed(known: &[Option<Fact>], decided: &[Condition], value: Value) -> Option<Fact> {
-    let mut fact = known[value.0 as usize].clone()?;
-    for (op, a, b, holds) in decided.iter().filter(|(_, a, b, _)| *a == value || *b == value) {
-        let of = |other: &Value| if *other == value { Some(fact.clone()) } else { known[other.0 as usize].clone() };
-        // What contradicts what is known so far is not reached so far.
-        let (fact_a, fact_b) = facts::refine(*op, *holds, &of(a)?, &of(b)?)?;
-        fact = if *a == value { fact_a } else { fact_b };
+/// The blocks that are reached, in reverse postorder.
+fn order(body: &Body) -> Vec<BlockId> {
+    let next = |block: BlockId| successors(&body.blocks[block.0 as usize].terminator);
+    let mut is_seen = vec![false; body.blocks.len()];
+    let (mut order, mut stack) = (Vec::new(), vec![(BlockId(0), next(BlockId(0)))]);
+    is_seen[0] = true;
+    while let Some((block, left)) = stack.last_mut() {
+        match left.pop() {
+            Some(to) if is_seen[to.0 as usize] => {}
+            Some(to) => {
+                is_seen[to.0 as usize] = true;
+                stack.push((to, next(to)));
+            }
+            None => {
+                order.push(*block);
+                stack.pop();
+            }
+        }
     }
-    Some(fact)
+    order.reverse();
+    order
 }
 
 /// What is so of a result, if something is of what it is computed from.
@@ -200,6 +328,55 @@ mod tests {
         let known = ranges(&body, &TypeTable::new(), false);
         assert_eq!(known[2], Some(Fact::between(0, i128::from(i32::MAX))));
         assert_eq!(known[5], Some(Fact::between(1, i128::from(i32::MAX))));
+    }
+
+    /// `if (count > 0 && count == 255) count = 0; count += 1;` in a loop.
+    #[test]
+    fn a_counter_that_begins_anew() {
+        let define = |value: u32, op: Op| Instruction { result: Some(Value(value)), op, location: Location::default() };
+        let edge = |to: u32, arguments: Vec<u32>| Edge {
+            to: BlockId(to),
+            arguments: arguments.into_iter().map(Value).collect(),
+        };
+        let branch = |condition: u32, then: Edge, otherwise: Edge| Terminator::Branch {
+            condition: Value(condition),
+            then,
+            otherwise,
+        };
+        let block = |parameters: Vec<u32>, instructions: Vec<Instruction>, terminator: Terminator| Block {
+            parameters: parameters.into_iter().map(Value).collect(),
+            instructions,
+            terminator,
+            location: Location::default(),
+        };
+        let constants = vec![define(0, Op::Constant(0)), define(1, Op::Constant(1)), define(2, Op::Constant(255))];
+        let mut values: Vec<ValueData> = (0..8).map(|_| ValueData { ty: TypeTable::I32, name: None }).collect();
+        (values[4].ty, values[5].ty) = (TypeTable::BOOL, TypeTable::BOOL);
+        let body = Body {
+            values,
+            slots: Vec::new(),
+            blocks: vec![
+                block(Vec::new(), constants, Terminator::Jump(edge(1, vec![0]))),
+                block(
+                    vec![3],
+                    vec![define(4, Op::Binary(BinaryOp::Greater, Value(3), Value(0)))],
+                    branch(4, edge(2, Vec::new()), edge(3, vec![3])),
+                ),
+                block(
+                    Vec::new(),
+                    vec![define(5, Op::Binary(BinaryOp::Equal, Value(3), Value(2)))],
+                    branch(5, edge(3, vec![0]), edge(3, vec![3])),
+                ),
+                block(
+                    vec![6],
+                    vec![define(7, Op::Binary(BinaryOp::Add, Value(6), Value(1)))],
+                    Terminator::Jump(edge(1, vec![7])),
+                ),
+            ],
+        };
+        let known = ranges(&body, &TypeTable::new(), false);
+        assert_eq!(known[3], Some(Fact::between(0, 255)));
+        assert_eq!(known[7], Some(Fact::between(1, 255)));
     }
 
     #[test]
