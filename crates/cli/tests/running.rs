@@ -525,6 +525,17 @@ fn engines_agree_at_the_ends_of_types() {
     }
 }
 
+/// Machine code is left out where it would take too long to make.
+#[test]
+fn every_engine_runs_a_large_process() {
+    let many = "if (x > 0) out(o, x); x += 1;\n".repeat(2000);
+    let text = format!("channel o(int) external in;\nprocess p {{ var x = -1990;\n{many}}}\n");
+    let folder = Folder::with(&[("a.esp", &text)]);
+    for engine in ["interp", "jit"] {
+        folder.qj(&format!("run a.esp --engine {engine}")).assert().success().stdout_eq("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    }
+}
+
 /// A recorded run may have woken up in vain any number of times.
 #[test]
 fn replay_does_not_count_to_a_damaged_number() {

@@ -42,10 +42,10 @@ mod here {
     }
 
     impl MachineCode {
-        /// Compiles every process of a verified program.
+        /// Compiles the processes of a verified program. One that is too large is left to the interpreter.
         ///
         /// # Errors
-        /// A process is too large, or there is no memory for code.
+        /// There is no memory for code.
         pub fn compile(program: &Program, checks: Checks) -> Result<MachineCode, Trouble> {
             let no_memory = |error: quaject_vcode::Error| {
                 Trouble::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
@@ -63,10 +63,10 @@ mod here {
             let mut processes = Vec::new();
             for process in &program.processes {
                 let code = jit::compile(program, process, &extents, checks, &mut buffer, &mut room);
-                let code = code.map_err(|refused| {
-                    let cause = format!("engine `jit` cannot compile process `{}`: {refused}", process.name);
-                    Trouble::usage(cause).help("use `--engine c` or `--engine interp`")
-                })?;
+                let Ok(code) = code else {
+                    processes.push(Unit::interpreted());
+                    continue;
+                };
                 let installed = memory.install(&buffer, &code.code).map_err(no_memory)?;
                 processes.push(Unit::new(installed.entry, &code, process.body.values.len()));
             }
@@ -75,6 +75,11 @@ mod here {
     }
 
     impl Unit {
+        /// Without any code.
+        fn interpreted() -> Unit {
+            Unit { function: 0, entries: Vec::new(), addresses: Vec::new(), values: 0 }
+        }
+
         fn new(function: usize, code: &jit::Code, values: usize) -> Unit {
             let last = code.entries.iter().map(|entry| entry.position as usize + 1).max().unwrap_or(0);
             let mut unit = Unit { function, entries: vec![false; last], addresses: vec![0; last], values };
