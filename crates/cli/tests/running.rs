@@ -525,6 +525,17 @@ fn engines_agree_at_the_ends_of_types() {
     }
 }
 
+/// XML has no way to write most control characters.
+#[test]
+fn a_picture_is_xml_whatever_a_driver_is_called() {
+    const ODD: &str = "channel c: bytes[<=8] external out = \"text:\\x00<\\x01\";\nprocess p { while { in(c, _); } }\n";
+    let folder = Folder::with(&[("a.esp", ODD)]);
+    folder.qj("graph a.esp -o a.svg").assert().success();
+    let picture = std::fs::read_to_string(folder.path("a.svg")).expect("it was made");
+    assert!(picture.contains("text:\u{fffd}&lt;\u{fffd}"), "{picture}");
+    assert!(!picture.contains(|c: char| c.is_control() && c != '\n'), "{picture}");
+}
+
 /// Machine code is left out where it would take too long to make.
 #[test]
 fn every_engine_runs_a_large_process() {
@@ -544,9 +555,10 @@ fn replay_does_not_count_to_a_damaged_number() {
     let folder = Folder::with(&[("a.esp", MERGE), ("in.txt", "1\n2\n3\n")]);
     folder.qj("run a.esp --bind i=text:in.txt --bind t=timer:5ms,3 --record a.qjr").assert().success();
     let recording = std::fs::read_to_string(folder.path("a.qjr")).expect("it is there");
-    let line = recording.lines().find(|line| line.ends_with(" in t 1")).expect("the timer ticked");
+    let line = recording.lines().find(|line| line.contains(" in t ")).expect("the timer ticked");
+    let event = line.split_once(' ').expect("it has a number").1;
     for number in [1 << 40, 1 << 62, u64::MAX] {
-        let damaged = recording.replace(line, &format!("{number} in t 1"));
+        let damaged = recording.replace(line, &format!("{number} {event}"));
         std::fs::write(folder.path("a.qjr"), damaged).expect("a file can be written");
         folder.qj("replay a.qjr").timeout(std::time::Duration::from_secs(60)).assert().code(1);
     }

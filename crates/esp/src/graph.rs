@@ -194,5 +194,8 @@ fn shape(svg: &mut String, node: &Node<'_>, place: &Rectangle) {
 }
 
 fn escape(text: &str) -> String {
+    // XML has no way to write these at all.
+    let is_none = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r') || matches!(c, '\u{fffe}' | '\u{ffff}');
+    let text = text.replace(is_none, "\u{fffd}");
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
