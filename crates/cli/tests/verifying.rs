@@ -117,7 +117,10 @@ fn what_promela_cannot_say_has_a_code_and_a_place() {
     let doubled: String =
         (1..14).map(|number| format!("type t{number} = record {{ a: t{0}, b: t{0} }};\n", number - 1)).collect();
     let large = format!("type t0 = u8;\n{doubled}process p {{ }}\nchannel c(t13);\nprocess q {{ in(c, _); }}\n");
-    let label = "channel c();\nprocess p { #at assert(true); out(c); }\nprocess q { in(c); }\n\
+    let label = "channel c();\nprocess p { out(c); #at }\nprocess q { in(c); }\n\
+                 model m { ltl \"<> p@Lat\"; }\n";
+    // Passed each time round but the first, where the loop begins as well.
+    let round = "channel c();\nprocess p { while { out(c); #at } }\nprocess q { while { in(c); } }\n\
                  model m { ltl \"<> p@Lat\"; }\n";
     let missing = label.replace("p@Lat", "p@Lto");
     let property = label.replace("p@Lat", "(p:count == 1)");
@@ -127,6 +130,7 @@ fn what_promela_cannot_say_has_a_code_and_a_place() {
         ("long", long, "E0804", "long.esp:1:"),
         ("large", &large, "E0804", "large.esp:16:"),
         ("label", label, "E0804", "label.esp:4:"),
+        ("round", round, "E0804", "round.esp:4:"),
         ("missing", &missing, "E0802", "missing.esp:4:"),
         ("property", &property, "E0802", "property.esp:4:"),
     ] {
@@ -144,6 +148,49 @@ fn what_promela_cannot_say_has_a_code_and_a_place() {
         let codes: Vec<serde_json::Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
         assert!(codes.iter().any(|line| line["code"] == code), "{name}: {lines}");
+    }
+}
+
+/// What Spin's verifier would refuse or not count: a loop that only reads the world, and many processes under fairness.
+#[test]
+fn spin_judges_what_the_built_in_engine_does() {
+    if quaject_test_support::tool(&["spin"]).is_none() {
+        return;
+    }
+    let world = "channel c(u8) external out;\nchannel d() external out;\nchannel e() external out;\n\
+                 process p { while { in(c, _); } }\n\
+                 process q { while { alt { in(d) { } after (1 ms) { } } } }\n\
+                 process r { while { #1 in(e); } }\nprocess s { while { yield; } }\n";
+    let asked = format!("{world}model m {{ ltl \"[] <> r@L1\"; }}\n");
+    let crowd = |count: u32| {
+        format!(
+            "channel c();\nprocess p[{count}] {{ while {{ #1 out(c); }} }}\nprocess q {{ while {{ in(c); }} }}\n\
+             model m {{ ltl \"[] <> p[0]@L1\"; }}\n"
+        )
+    };
+    // The code between a label and its operation does nothing that others see.
+    let before = "channel c();\nprocess p { var n = 0; while { #at n = 1 - n; assert(n >= 0); out(c); } }\n\
+                  process q { while { in(c); } }\nmodel m { ltl \"[] <> p@Lat\"; }\n";
+    let (five, six, seven, nine) = (crowd(4), crowd(5), crowd(6), crowd(8));
+    for (name, program) in [
+        ("world", world),
+        ("asked", &asked),
+        ("five", &five),
+        ("six", &six),
+        ("seven", &seven),
+        ("nine", &nine),
+        ("before", before),
+    ] {
+        let file = format!("{name}.esp");
+        let folder = Folder::with(&[(file.as_str(), program)]);
+        let assert = folder.qj(&format!("verify --engine spin {file}")).assert();
+        let said = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+        let errors = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let built_in = folder.qj(&format!("verify {file}")).assert();
+        assert_eq!(assert.get_output().status.code(), built_in.get_output().status.code(), "{name}: {said}{errors}");
+        assert!(said.starts_with("no errors in "), "{name}: {said}{errors}");
+        let partial = said.contains("deadlock (not of some while others wait for the world or the clock)");
+        assert_eq!(partial, program.contains("external"), "{name}: {said}");
     }
 }
 

@@ -54,7 +54,7 @@ pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
 };
-pub use report::{Answer, Report, Verdict, place_text, restrictions};
+pub use report::{Answer, Deadlocks, Report, Verdict, place_text, restrictions};
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
@@ -139,6 +139,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         restrictions: report::restrictions(model),
         properties,
         progress: starves,
+        deadlocks: Deadlocks::All,
     })
 }
 

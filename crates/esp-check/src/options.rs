@@ -130,8 +130,12 @@ pub enum Limit {
     Time,
     /// No limit: somebody wished it to end.
     Interrupted,
+    /// Length of runs that the engine follows.
+    Depth,
     /// What the engine looks at.
     Engine,
+    /// No limit: the engine broke off.
+    Broken,
 }
 
 impl Limit {
@@ -142,7 +146,9 @@ impl Limit {
             Limit::Memory => "memory",
             Limit::Time => "time",
             Limit::Interrupted => "interrupted",
+            Limit::Depth => "depth",
             Limit::Engine => "engine",
+            Limit::Broken => "broken",
         }
     }
 }

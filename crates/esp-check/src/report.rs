@@ -2,9 +2,10 @@
 
 use crate::counterexample::Counterexample;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
+use crate::space::waits;
 use crate::surroundings::is_read;
 use quaject_esp_ir::coverage::Coverage;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Program, Terminator, Type, TypeId};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Operation, Program, Terminator, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -34,6 +35,28 @@ pub struct Report {
     pub properties: Vec<(String, Answer)>,
     /// Whether nobody waits for ever while others go on, under weak fairness; none if that was not asked.
     pub progress: Option<Answer>,
+    /// Which deadlocks were looked for.
+    pub deadlocks: Deadlocks,
+}
+
+/// Which deadlocks an engine looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deadlocks {
+    /// All.
+    All,
+    /// Those in which nobody can go on: of some, not while others wait for the world or the clock.
+    OfEverybody,
+}
+
+impl Deadlocks {
+    /// Those that an engine finds which takes whoever waits for the world or the clock for somebody who can go on.
+    pub fn where_nobody_moves(model: &ModelProgram) -> Deadlocks {
+        let program = &model.program;
+        let with_world = program.channels.iter().any(|channel| channel.boundary != Boundary::Internal);
+        let mut branches = program.processes.iter().flat_map(waits).flat_map(|wait| &wait.branches);
+        let with_clock = branches.any(|branch| matches!(branch.operation, Operation::After { .. }));
+        if with_world || with_clock { Deadlocks::OfEverybody } else { Deadlocks::All }
+    }
 }
 
 /// What is known of a question besides safety.
@@ -204,6 +227,8 @@ impl Report {
                     Limit::Interrupted => {
                         format!("NOT VERIFIED: interrupted before all states of {subject} were visited")
                     }
+                    Limit::Depth => format!("NOT VERIFIED: some runs of {subject} are longer than the engine follows"),
+                    Limit::Broken => format!("NOT VERIFIED: the engine broke off on {subject}"),
                     Limit::Engine => format!("NOT VERIFIED: the engine does not look at all runs of {subject}"),
                 });
             }
@@ -241,12 +266,18 @@ impl Report {
             Verdict::Violated(_) => "looked for",
             Verdict::Unfinished(_) => "covered, within the states visited",
         };
-        let mut all = vec!["deadlock, assertions, bounds, division, overflow, ranges, pools, memory".to_string()];
+        let partial = match self.deadlocks {
+            Deadlocks::All => "",
+            Deadlocks::OfEverybody => " (not of some while others wait for the world or the clock)",
+        };
+        let mut all = vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, memory")];
         let progress = "nobody waits for ever while others go on (weak fairness)".to_string();
         let questions = self.properties.iter().cloned().chain(self.progress.map(|answer| (progress, answer)));
         let (hold, rest): (Vec<_>, Vec<_>) = questions.partition(|(_, answer)| *answer == Answer::Holds);
         all.extend(hold.iter().map(|(question, _)| format!("`{question}`")));
-        line(format!("{covered}: {}", all.join(", ")));
+        if self.verdict != Verdict::Unfinished(Limit::Broken) {
+            line(format!("{covered}: {}", all.join(", ")));
+        }
         let undecided = |answer: &Answer| matches!(answer, Answer::Unfinished | Answer::Open);
         let undecided = rest.iter().filter(|(_, answer)| undecided(answer));
         let undecided: Vec<String> = undecided.map(|(question, _)| format!("`{question}`")).collect();

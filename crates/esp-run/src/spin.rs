@@ -167,8 +167,9 @@ impl Spin {
         let workshop = Workshop::open()?;
         workshop.write(MODEL, &model.text)?;
         let start = Instant::now();
-        let made =
-            self.translate(&workshop, question).and_then(|()| self.compile(&workshop, model, question, Order::Depth));
+        let made = self
+            .translate(&workshop, question)
+            .and_then(|()| self.compile(&workshop, model, instances, question, Order::Depth));
         let compiling = start.elapsed();
         // Who is interrupted need not have made it, and is not to blame.
         if self.is_interrupted() {
@@ -201,8 +202,9 @@ impl Spin {
             // The first run found may be long; looking in all directions at once finds a shortest one. It may take
             // more memory than there is: then the first run stands.
             let longer = self.trail(&workshop, model, instances, &said)?;
-            let again =
-                self.compile(&workshop, model, question, Order::Breadth).and_then(|()| self.pan(&workshop, question));
+            let again = self
+                .compile(&workshop, model, instances, question, Order::Breadth)
+                .and_then(|()| self.pan(&workshop, question));
             let shorter = match again {
                 Ok(again) if violation(&again.text).is_some() => Some(self.trail(&workshop, model, instances, &again)?),
                 Ok(_) => None,
@@ -258,7 +260,14 @@ impl Spin {
         )))
     }
 
-    fn compile(&self, workshop: &Workshop, model: &Model, question: Question<'_>, order: Order) -> Result<(), Trouble> {
+    fn compile(
+        &self,
+        workshop: &Workshop,
+        model: &Model,
+        instances: u32,
+        question: Question<'_>,
+        order: Order,
+    ) -> Result<(), Trouble> {
         let mut words = match &self.compiler {
             Some(words) => words.clone(),
             None => {
@@ -274,7 +283,7 @@ impl Spin {
         match question {
             Question::Safety => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             // Fairness with rendezvous is not compatible with reduction.
-            Question::Property(_) => command.arg("-DNOREDUCE"),
+            Question::Property(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
         if question == Question::Safety && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound) {
             command.arg("-DNOREDUCE");
@@ -367,6 +376,12 @@ impl Spin {
         let written = Written { transitions: &transitions, cases: &cases, trail: &trail, said: &said.text };
         Ok(trail::read(&model.lines, instances, written))
     }
+}
+
+/// What the verifier's NFAIR must be: it counts 4 processes in each byte, and wants room for one more than there are. The
+/// claim and the process that stands for runs that have ended are processes as well.
+fn fairness_bytes(instances: u32) -> u32 {
+    (instances.div_ceil(4) + 1).max(2)
 }
 
 const MODEL: &str = "model.pml";

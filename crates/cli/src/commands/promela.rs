@@ -5,8 +5,8 @@ use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Counterexample, Followed, Limit, Options, Problem, Refusal, Report, Symmetry, Verdict, follow,
-    narrated, restrictions,
+    Answer, Compaction, Counterexample, Deadlocks, Followed, Limit, Options, Problem, Refusal, Report, Symmetry,
+    Verdict, follow, narrated, restrictions,
 };
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
@@ -93,8 +93,9 @@ pub(crate) fn one(
                 Short::Memory => Limit::Memory,
                 Short::Time => Limit::Time,
                 Short::Interrupted => Limit::Interrupted,
-                Short::Depth => Limit::States,
-                Short::Exits | Short::Broken(_) => Limit::Engine,
+                Short::Depth => Limit::Depth,
+                Short::Exits => Limit::Engine,
+                Short::Broken(_) => Limit::Broken,
             })
         }
         // A run for ever is not taken again on the program, which may not have it.
@@ -129,6 +130,7 @@ pub(crate) fn one(
         restrictions: restrictions(model),
         properties,
         progress: None,
+        deadlocks: Deadlocks::where_nobody_moves(model),
     };
     let options = Options {
         reduction: match spin.reduction {

@@ -7,7 +7,8 @@
 //!   usage      which values are variables      message    branches: ports, messages, patterns
 //!   scope      one body's names, places        process    operations, branches, the whole `proctype`
 //!   expression arithmetic of ESP in C's `int`  property   LTL
-//!   symbolic   guards as one expression        trail      a run of Spin as steps of the program
+//!   symbolic   guards as one expression        passed     labels on the way to operations
+//!   trail      a run of Spin as steps of the program
 //! ```
 //!
 //! A state in which an instance runs its own code and one in which it waits are both states of the model, as in
@@ -18,6 +19,7 @@ mod lines;
 mod memory;
 mod message;
 mod names;
+mod passed;
 mod plan;
 mod process;
 mod property;
@@ -39,7 +41,6 @@ use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::text::type_name;
 use quaject_esp_syntax::diagnostics::Code;
-use std::collections::BTreeMap;
 
 /// A model for Spin.
 #[derive(Clone, Debug)]
@@ -121,11 +122,9 @@ pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refus
     if !plan.refusals.borrow().is_empty() {
         return Err(plan.refusals.into_inner());
     }
-    let mut marks = BTreeMap::new();
-    let written: Vec<process::Written> = (0..plan.program.processes.len())
-        .map(|index| process::write(&plan, ProcessId(index as u32), &mut marks))
-        .collect();
-    let properties = property::translate(&plan, &written, &marks);
+    let written: Vec<process::Written> =
+        (0..plan.program.processes.len()).map(|index| process::write(&plan, ProcessId(index as u32))).collect();
+    let properties = property::translate(&plan, &written);
     let refusals = plan.refusals.borrow().clone();
     if !refusals.is_empty() {
         return Err(refusals);

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// What a process's text needs while it is written.
-pub(super) struct ProcessWriter<'p, 'a> {
+pub(super) struct ProcessWriter<'a> {
     pub(super) plan: &'a Plan<'a>,
     id: ProcessId,
     names: Names,
@@ -40,8 +40,8 @@ pub(super) struct ProcessWriter<'p, 'a> {
     observed: BTreeMap<String, String>,
     /// Their declarations.
     seen: Vec<String>,
-    /// Where the labels of the text are.
-    marks: &'p mut BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
+    /// The label at which the instance rests before the code that is written.
+    pub(super) here: Option<String>,
 }
 
 /// How an instance comes to rest where its code is written apart.
@@ -79,11 +79,7 @@ fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names:
 }
 
 /// Writes a process.
-pub(super) fn write<'a>(
-    plan: &'a Plan<'a>,
-    id: ProcessId,
-    marks: &mut BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
-) -> Written {
+pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
     let process = &plan.program.processes[id.0 as usize];
     let mut names = plan.names.clone();
     let own = match process.replicas {
@@ -106,7 +102,7 @@ pub(super) fn write<'a>(
         spares_used: 0,
         observed: BTreeMap::new(),
         seen: Vec::new(),
-        marks,
+        here: None,
     };
     let mut body = Lines::default();
     body.deeper();
@@ -127,7 +123,7 @@ pub(super) fn write<'a>(
     Written { lines, waits: writer.waits, observed: writer.observed }
 }
 
-impl<'a> ProcessWriter<'_, 'a> {
+impl<'a> ProcessWriter<'a> {
     fn process(&self) -> &'a Process {
         &self.plan.program.processes[self.id.0 as usize]
     }
@@ -152,14 +148,6 @@ impl<'a> ProcessWriter<'_, 'a> {
             lines.push(Mark::Local, location, format!("{spare} = 0;"));
         }
         self.spares_used = 0;
-    }
-
-    /// Notes where a label of the text is.
-    pub(super) fn passes(&mut self, label: LabelId, block: BlockId) {
-        let blocks = self.marks.entry((self.id, label)).or_default();
-        if !blocks.contains(&block) {
-            blocks.push(block);
-        }
     }
 
     pub(super) fn wait_label(&mut self, block: BlockId) -> String {
@@ -293,6 +281,16 @@ impl<'a> ProcessWriter<'_, 'a> {
         if empty && code.lines.len() == 1 && code.lines[0].text.starts_with("goto ") {
             // A jump alone is no state of its own. Properties can tell that an instance has left a label before it is
             // at the next one.
+            let to = code.lines[0].text.trim_start_matches("goto ").trim_end_matches(';');
+            if lines.lines.last().is_some_and(|head| head.text == ":: true ->") && self.here.as_deref() == Some(to) {
+                // Spin refuses a loop in which nothing is done.
+                lines.push(Mark::None, code.lines[0].location, "atomic {");
+                lines.deeper();
+                lines.push(Mark::Local, code.lines[0].location, "skip;");
+                lines.append(code);
+                lines.back();
+                return lines.plain("};");
+            }
             if !self.plan.model.properties.is_empty() {
                 lines.push(Mark::Local, code.lines[0].location, "skip;");
             }
@@ -309,9 +307,10 @@ impl<'a> ProcessWriter<'_, 'a> {
         match landing {
             Landing::Yield => {
                 lines.back();
-                let text = format!("{}:", self.yields[&block]);
-                lines.plain(text);
+                let label = self.yields[&block].clone();
+                lines.plain(format!("{label}:"));
                 lines.deeper();
+                self.here = Some(label);
                 let dirty = scope.usage.live_in(block).clone();
                 self.quantum(scope, block, dirty, Lines::default(), lines);
             }
@@ -328,6 +327,7 @@ impl<'a> ProcessWriter<'_, 'a> {
         lines.back();
         lines.push(Mark::None, location, format!("{}:", self.waits[&block]));
         lines.deeper();
+        self.here = Some(self.waits[&block].clone());
         if wait.order == AltOrder::Priority && wait.branches.len() + usize::from(wait.otherwise.is_some()) > 1 {
             self.plan.approximate(location, "`pri alt` takes any branch");
         }

@@ -3,12 +3,13 @@
 
 use super::Refusal;
 use super::lines::{Lines, Mark};
+use super::passed::{Passed, passed};
 use super::plan::Plan;
 use super::process::Written;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::model::Role;
 use quaject_esp_syntax::check::nearest;
 use quaject_esp_syntax::diagnostics::Code;
-use std::collections::BTreeMap;
 
 /// A property of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,19 +24,14 @@ pub struct Property {
 struct Translation<'t, 'a> {
     plan: &'t Plan<'a>,
     written: &'t [Written],
-    marks: &'t BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
     source: &'t str,
     number: usize,
 }
 
-pub(super) fn translate(
-    plan: &Plan<'_>,
-    written: &[Written],
-    marks: &BTreeMap<(ProcessId, LabelId), Vec<BlockId>>,
-) -> Vec<Property> {
+pub(super) fn translate(plan: &Plan<'_>, written: &[Written]) -> Vec<Property> {
     let sources = plan.model.properties.iter().enumerate();
     let translated = sources.filter_map(|(index, source)| {
-        let text = Translation { plan, written, marks, source, number: index }.text()?;
+        let text = Translation { plan, written, source, number: index }.text()?;
         Some(Property { name: format!("property_{index}"), source: source.clone(), text })
     });
     translated.collect()
@@ -133,31 +129,29 @@ impl Translation<'_, '_> {
             let help = suggestion(near.as_deref(), "a label `#1` of `P` is named `P@L1`");
             return self.misses(format!("names a label `{name}`, which `{}` does not have", data.name), help);
         };
-        let blocks = self.marks.get(&(process, LabelId(label as u32))).cloned().unwrap_or_default();
-        let waits = &self.written[process.0 as usize].waits;
-        let mut texts = Vec::new();
-        for block in blocks {
-            match wait_after(&data.body, block).and_then(|wait| waits.get(&wait)) {
-                Some(wait) => {
-                    let text = format!("{}[{instance}]@{wait}", self.plan.processes[process.0 as usize]);
-                    if !texts.contains(&text) {
-                        texts.push(text);
-                    }
-                }
-                None => {
-                    let message = format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name);
-                    return self.refuse(
-                        Code::E0804,
-                        message,
-                        "put the label right before a channel operation".to_string(),
-                    );
-                }
+        let own = match self.plan.model.roles[process.0 as usize] {
+            Role::LeftOut => return Some("false".to_string()),
+            Role::Explored | Role::Environment | Role::Outside => &self.written[process.0 as usize].waits,
+        };
+        // A place in the model's text stands for the label: it must say as much.
+        let message = match passed(&data.body, LabelId(label as u32)) {
+            Passed::At(waits) => {
+                let proctype = &self.plan.processes[process.0 as usize];
+                let names = waits.iter().filter_map(|wait| own.get(wait));
+                let texts: Vec<String> = names.map(|wait| format!("{proctype}[{instance}]@{wait}")).collect();
+                return Some(if texts.is_empty() { "false".to_string() } else { format!("({})", texts.join(" || ")) });
             }
-        }
-        if texts.is_empty() {
-            return Some("false".to_string());
-        }
-        Some(format!("({})", texts.join(" || ")))
+            Passed::Sometimes(wait) => {
+                let line = data.body.blocks[wait.0 as usize].location.line;
+                format!(
+                    "asks for `#{plain}` of `{}`, which is passed on some ways to line {line} and not on others",
+                    data.name
+                )
+            }
+            Passed::Elsewhere => format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name),
+        };
+        let help = "put the label right before a channel operation, or leave out `--engine spin`".to_string();
+        self.refuse(Code::E0804, message, help)
     }
 
     fn variable(&self, process: ProcessId, instance: u32, name: &str) -> Option<String> {
@@ -173,27 +167,6 @@ impl Translation<'_, '_> {
             }
         }
     }
-}
-
-/// The operation that a block leads to without anything happening on the way.
-fn wait_after(body: &Body, mut block: BlockId) -> Option<BlockId> {
-    for _ in 0..body.blocks.len() {
-        match &body.blocks[block.0 as usize].terminator {
-            Terminator::Wait(_) => return Some(block),
-            Terminator::Jump(edge) => block = edge.to,
-            Terminator::Branch { .. }
-            | Terminator::Switch { .. }
-            | Terminator::Yield(_)
-            | Terminator::Return(_)
-            | Terminator::Result(_)
-            | Terminator::Exit(_)
-            | Terminator::End
-            | Terminator::Fault(_)
-            | Terminator::Enter(_)
-            | Terminator::Leave(_) => return None,
-        }
-    }
-    None
 }
 
 fn suggestion(near: Option<&str>, otherwise: &str) -> String {

@@ -21,8 +21,8 @@ pub(super) enum Returns<'r> {
 }
 
 /// Code of one body from one entry up to its waits.
-pub(super) struct Quantum<'q, 'p, 'a> {
-    pub(super) process: &'q mut ProcessWriter<'p, 'a>,
+pub(super) struct Quantum<'q, 'a> {
+    pub(super) process: &'q mut ProcessWriter<'a>,
     pub(super) scope: &'q Scope<'a>,
     /// Labels of blocks that several edges lead to.
     labels: BTreeMap<BlockId, String>,
@@ -37,7 +37,7 @@ pub(super) struct Quantum<'q, 'p, 'a> {
 
 /// Writes the code from a block on. `dirty` is what may differ from zero before it.
 pub(super) fn write<'a>(
-    process: &mut ProcessWriter<'_, 'a>,
+    process: &mut ProcessWriter<'a>,
     scope: &Scope<'a>,
     entry: BlockId,
     dirty: Set,
@@ -84,7 +84,7 @@ fn inner(terminator: &Terminator) -> Vec<BlockId> {
     }
 }
 
-impl<'a> Quantum<'_, '_, 'a> {
+impl<'a> Quantum<'_, 'a> {
     fn body(&self) -> &'a Body {
         self.scope.body
     }
@@ -164,9 +164,6 @@ impl<'a> Quantum<'_, '_, 'a> {
                 self.call(*function, arguments, instruction.result, to.as_ref(), instruction.location, lines);
                 continue;
             }
-            if let Op::Mark(label) = instruction.op {
-                self.process.passes(label, id);
-            }
             Writer { scope: self.scope, lines, location: instruction.location }.instruction(instruction);
         }
         let mut dirty = self.dirty[&id].clone();
@@ -228,8 +225,9 @@ impl<'a> Quantum<'_, '_, 'a> {
                 self.moves(edge, location, lines);
                 self.clear(&dirty, self.scope.usage.live_in(edge.to), location, lines);
                 let label = self.process.yield_label(edge.to);
-                // Spin would not stop at a jump alone.
-                lines.push(Mark::Yield, location, "skip;");
+                // Spin would not stop at a jump alone, and refuses a loop of which it sees that nothing is done in it.
+                let is_loop = lines.lines.is_empty() && self.process.here.as_deref() == Some(label.as_str());
+                lines.push(Mark::Yield, location, if is_loop { "_pid >= 0;" } else { "skip;" });
                 lines.push(Mark::None, location, format!("goto {label};"));
             }
             Terminator::Enter(_) | Terminator::Leave(_) => {
