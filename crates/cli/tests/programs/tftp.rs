@@ -373,7 +373,7 @@ fn the_readme_tells_how_long_both_are() {
         };
         text(path).lines().filter(is_code).count()
     };
-    let parts = ["packet", "transfer", "listener", "server", "client"];
+    let parts = ["packet", "transfer", "listener", "server", "commands", "client"];
     let esp: usize = parts.iter().map(|part| lines(&format!("examples/tftp/{part}.esp"))).sum();
     let told = format!("| lines without comments | {esp} | {} |", lines(PLAIN));
     assert!(text("examples/tftp/README.md").contains(&told), "the README does not say `{told}`");
