@@ -111,3 +111,45 @@ fn a_program_calls_and_hears_what_becomes_of_it() {
         );
     }
 }
+
+/// Sends without end to whoever says `flood`, but no more than 50,000 bytes before the last have gone out.
+const FLOOD: &str = "
+channel eventC(pid(talker), union { opened, data: bytes[<=100], sent, closed }) external out;
+channel requestC(pid(talker), union { data: bytes[<=1000], close }) external in;
+process talker[2] {
+  var floods = false, unsent = 0, piece: #bytes[<=1000] = #\"\";
+  piece.len = 1000;
+  while {
+    alt {
+      in(eventC, @, $event) {
+        match event {
+          data |> $d => if (d == \"flood\") floods = true; else out(requestC, @, data |> d);
+          sent |> {} => unsent = 0;
+          closed |> {} => out(requestC, @, close |> {});
+          opened |> {} => { }
+        }
+      }
+      when (floods && unsent < 50_000) out(requestC, @, data |> freeze(piece)) { unsent += 1000; }
+    }
+  }
+}
+";
+
+#[test]
+fn a_program_that_waits_for_sent_is_not_held_up_by_who_reads_nothing() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (_, port) = socket_and_port();
+        let (input, output) = (format!("eventC=tcp:{port}"), format!("requestC=tcp:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, FLOOD, &["--bind", &input, "--bind", &output]));
+        let mut deaf = connection(port);
+        deaf.write_all(b"flood").expect("it is open");
+        let mut other = connection(port);
+        let mut byte = [0; 1];
+        for _ in 0..200 {
+            other.write_all(b"x").expect("it is open");
+            other.read_exact(&mut byte).expect("an answer");
+        }
+        running.stop();
+    }
+}

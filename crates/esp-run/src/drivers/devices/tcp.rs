@@ -366,6 +366,8 @@ impl Device for Tcp {
                     connection.unsent.extend(next().into_bytes());
                     connection.owes_sent = true;
                 }
+                // One that has not been heard is no longer true; a program that trusted it would send without end.
+                self.told.retain(|(told, event, _)| (*told, *event) != (id, SENT));
                 self.push(id);
             }
             (_, None) => {}
