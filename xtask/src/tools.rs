@@ -79,6 +79,12 @@ const TOOLS: &[Tool] = &[
         needed_by: "programs on a 32-bit RISC-V serve real clients",
     },
     Tool {
+        package: Package::Named("mosquitto-clients"),
+        // They say how they are used, and end with status 1.
+        probe: "mosquitto_pub --help | grep -q mosquitto && mosquitto_sub --help | grep -q mosquitto",
+        needed_by: "the MQTT broker serves real clients",
+    },
+    Tool {
         package: Package::Named("netcat-openbsd"),
         probe: "nc -h",
         needed_by: "half-closed connections to the TCP that is an example",

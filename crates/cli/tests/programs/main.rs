@@ -6,6 +6,7 @@ mod go_chan;
 mod hdlc;
 mod line_editor;
 mod modbus;
+mod mqtt;
 mod ping;
 mod tcpip;
 mod tftp;

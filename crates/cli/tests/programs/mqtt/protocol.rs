@@ -1,0 +1,306 @@
+//! What the standard asks of brokers and mosquitto's clients do not show, and what happens at the broker's limits.
+
+use super::wire::{self, CLEAN, Message, PUBACK, PUBCOMP, PUBREC, PUBREL, confirm, packet, publish, text};
+use super::{Broker, engines};
+use crate::Random;
+use quaject_test_support::Effort;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_message_of_qos_2_is_passed_on_once() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut client = broker.client("one");
+        assert_eq!(client.subscribe("t", 2), 2);
+        client.send(&publish("t", b"1", 2, 7, 0));
+        client.expect(&confirm(PUBREC, 7));
+        client.send(&publish("t", b"1", 2, 7, 8));
+        client.expect(&confirm(PUBREC, 7));
+        client.send(&confirm(PUBREL, 7));
+        client.expect(&confirm(PUBCOMP, 7));
+        // What has been released already is confirmed again, and the identifier is free again.
+        client.send(&confirm(PUBREL, 7));
+        client.expect(&confirm(PUBCOMP, 7));
+        client.publish("t", b"2", 2, 7, 0);
+        assert_eq!([client.message().content, client.message().content], [b"1", b"2"], "engine {engine}");
+        client.publish("t", b"end", 0, 0, 0);
+        assert_eq!(client.message().content, b"end", "engine {engine}");
+        client.disconnect();
+        broker.stop();
+    }
+}
+
+#[test]
+fn what_was_not_confirmed_is_sent_again_to_who_comes_back() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut client = broker.caller();
+        assert_eq!(client.connect("back", 0, 0), (0, false));
+        assert_eq!(client.subscribe("t/#", 2), 2);
+        let mut publisher = broker.client("publisher");
+        for (topic, qos) in [("t/1", 1), ("t/2", 2), ("t/3", 2), ("t/4", 1)] {
+            publisher.publish(topic, topic.as_bytes(), qos, 1, 0);
+        }
+        let sent: Vec<Message> = (0..4).map(|_| client.raw_message()).collect();
+        assert!(sent.iter().all(|message| !message.again));
+        // The second has arrived, the third will have been released, the fourth is confirmed.
+        client.send(&confirm(PUBREC, sent[1].id));
+        client.expect(&confirm(PUBREL, sent[1].id));
+        client.send(&confirm(PUBREC, sent[2].id));
+        client.expect(&confirm(PUBREL, sent[2].id));
+        client.send(&confirm(PUBCOMP, sent[2].id));
+        client.send(&confirm(PUBACK, sent[3].id));
+        client.ping();
+        drop(client);
+
+        let mut client = broker.caller();
+        assert_eq!(client.connect("back", 0, 0), (0, true), "engine {engine}");
+        let first = client.message();
+        assert_eq!((first.topic.as_str(), first.again, first.id), ("t/1", true, sent[0].id), "engine {engine}");
+        client.expect(&confirm(PUBREL, sent[1].id));
+        client.send(&confirm(PUBCOMP, sent[1].id));
+        publisher.publish("t/5", b"", 1, 1, 0);
+        assert_eq!(client.message().topic, "t/5", "engine {engine}");
+        client.disconnect();
+        broker.stop();
+    }
+}
+
+#[test]
+fn a_client_that_falls_silent_is_given_up() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut watcher = broker.client("watcher");
+        watcher.subscribe("will", 0);
+        let mut silent = broker.caller();
+        let will = [text("will"), text("silent")].concat();
+        assert_eq!(silent.connect_with("silent", CLEAN | 4, 1, &will), (0, false));
+        let started = Instant::now();
+        assert!(silent.is_dropped());
+        // One and a half times what it promised; a timer may be late on a busy machine, never early.
+        assert!(started.elapsed() >= Duration::from_millis(1_450), "engine {engine}: {:?}", started.elapsed());
+        assert_eq!(watcher.message().content, b"silent", "engine {engine}");
+        watcher.ping();
+        broker.stop();
+    }
+}
+
+#[test]
+fn the_second_with_an_identifier_gets_the_session_of_the_first() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut watcher = broker.client("watcher");
+        watcher.subscribe("will", 0);
+        let mut first = broker.caller();
+        first.connect_with("same", 4, 0, &[text("will"), text("replaced")].concat());
+        first.subscribe("t", 1);
+        let mut second = broker.caller();
+        assert_eq!(second.connect("same", 0, 0), (0, true), "engine {engine}");
+        assert!(first.is_dropped(), "engine {engine}");
+        assert_eq!(watcher.message().content, b"replaced", "engine {engine}");
+        watcher.publish("t", b"for the second", 1, 1, 0);
+        assert_eq!(second.message().content, b"for the second", "engine {engine}");
+        // A clean one gets nothing of it.
+        let mut third = broker.client("same");
+        assert!(second.is_dropped(), "engine {engine}");
+        watcher.publish("t", b"for nobody", 1, 1, 0);
+        third.subscribe("end", 0);
+        watcher.publish("end", b"", 0, 0, 0);
+        assert_eq!(third.messages_before("end"), [], "engine {engine}");
+        broker.stop();
+    }
+}
+
+/// Whether a filter matches a topic, level by level (4.7).
+fn matches(filter: &str, topic: &str) -> bool {
+    let (mut filter, mut topic) = (filter.split('/'), topic.split('/').peekable());
+    if topic.peek().is_some_and(|level| level.starts_with('$')) {
+        let mut rest = filter.clone();
+        if matches!(rest.next(), Some("#" | "+")) {
+            return false;
+        }
+    }
+    loop {
+        match (filter.next(), topic.next()) {
+            (Some("#"), _) | (None, None) => return true,
+            (Some("+"), Some(_)) => {}
+            (Some(wanted), Some(found)) if wanted == found => {}
+            _ => return false,
+        }
+    }
+}
+
+fn topic(random: &mut Random, levels: &[&'static str]) -> String {
+    loop {
+        let count = random.below(4) as usize + 1;
+        let topic: Vec<&str> = (0..count).map(|_| levels[random.below(levels.len() as u64) as usize]).collect();
+        let topic = topic.join("/");
+        if !topic.is_empty() {
+            return topic;
+        }
+    }
+}
+
+#[test]
+fn random_filters_match_as_level_by_level() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut random = Random(11);
+        for round in 0..Effort::wanted().pick(10, 30, 10_000) {
+            let mut client = broker.client("random");
+            let mut filters = BTreeMap::new();
+            for _ in 0..8 {
+                let mut filter = topic(&mut random, &["", "a", "b", "+", "$x"]);
+                match random.below(4) {
+                    0 => filter += "/#",
+                    1 if round % 8 == 0 => filter = "#".to_owned(),
+                    _ => {}
+                }
+                let qos = random.below(3) as u8;
+                assert_eq!(client.subscribe(&filter, qos), qos);
+                filters.insert(filter, qos);
+            }
+            if let Some(gone) = filters.keys().next().cloned() {
+                client.send(&packet(0xa2, &[&[0, 5][..], &text(&gone)].concat()));
+                client.expect(&confirm(11, 5));
+                filters.remove(&gone);
+            }
+            client.subscribe("end", 2);
+            let mut expected = Vec::new();
+            for number in 0..16_u8 {
+                let topic = topic(&mut random, &["", "a", "b", "c", "$x"]);
+                client.publish(&topic, &[number], 2, u16::from(number) + 1, 0);
+                let best = filters.iter().filter(|(filter, _)| matches(filter, &topic)).map(|(_, qos)| *qos).max();
+                expected.extend(best.map(|qos| (topic, vec![number], qos)));
+            }
+            client.publish("end", b"", 2, 99, 0);
+            let found = client.messages_before("end").into_iter().map(|m| (m.topic, m.content, m.qos));
+            assert_eq!(found.collect::<Vec<_>>(), expected, "engine {engine}: {filters:?}");
+            client.disconnect();
+        }
+        broker.stop();
+    }
+}
+
+#[test]
+fn more_clients_than_there_is_room_for_are_refused_until_somebody_leaves() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut clients: Vec<_> = (0..32).map(|number| broker.client(&format!("client{number}"))).collect();
+        for client in &mut clients {
+            assert_eq!(client.subscribe("all", 1), 1);
+        }
+        let mut refused = broker.caller();
+        assert_eq!(refused.connect("one more", CLEAN, 0), (3, false), "engine {engine}");
+        assert!(refused.is_dropped());
+        clients[0].publish("all", b"hello", 1, 1, 0);
+        for client in &mut clients {
+            assert_eq!(client.message().content, b"hello", "engine {engine}");
+        }
+        clients.pop().expect("there are 32").disconnect();
+        broker.client("one more").disconnect();
+        broker.stop();
+    }
+}
+
+#[test]
+fn beyond_each_limit_it_says_no() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut client = broker.caller();
+        assert_eq!(client.connect(&"i".repeat(65), CLEAN, 0), (2, false), "identifiers of 64 bytes");
+        assert!(client.is_dropped());
+        let mut client = broker.caller();
+        assert_eq!(client.connect("", 0, 0), (2, false), "none, for a session that stays");
+        assert!(client.is_dropped());
+        for version in ["\0\x04MQTT\x05\x02\0\0\0\0\0", "\0\x06MQIsdp\x03\x02\0\0\0\x01a"] {
+            let mut client = broker.caller();
+            client.send(&packet(0x10, version.as_bytes()));
+            client.expect(&[0x20, 2, 0, 1]);
+            assert!(client.is_dropped());
+        }
+
+        let mut client = broker.client(&"i".repeat(64));
+        assert_eq!(client.subscribe(&"f".repeat(129), 0), 0x80, "filters of 128 bytes");
+        assert_eq!(client.subscribe(&"f".repeat(128), 0), 0);
+        for number in 1..256 {
+            assert_eq!(client.subscribe(&format!("s/{number}"), 1), 1, "engine {engine}: 256 subscriptions");
+        }
+        client.send(&wire::subscribe(&[("s/256", 1), ("s/255", 2)]));
+        client.expect(&packet(0x90, &[0, 9, 0x80, 2]));
+
+        // 64 topics keep a message.
+        for number in 0..65 {
+            client.publish(&format!("r/{number}"), b"kept", 1, 1, 1);
+        }
+        client.publish("r/0", b"", 1, 1, 1);
+        client.publish("r/65", b"kept", 1, 1, 1);
+        client.disconnect();
+        let mut client = broker.client("later");
+        client.subscribe("r/+", 0);
+        client.subscribe("end", 0);
+        client.publish("end", b"", 0, 0, 0);
+        let mut kept: Vec<String> = client.messages_before("end").into_iter().map(|message| message.topic).collect();
+        kept.sort();
+        let mut expected: Vec<String> =
+            (1..66).filter(|number| *number != 64).map(|number| format!("r/{number}")).collect();
+        expected.sort();
+        assert_eq!(kept, expected, "engine {engine}");
+
+        // A packet of 8,192 bytes is one, a longer one is not.
+        client.subscribe("large", 1);
+        client.publish("large", &vec![b'x'; 8_192 - 9], 1, 1, 0);
+        assert_eq!(client.message().content.len(), 8_192 - 9);
+        client.send(&publish("large", &vec![b'x'; 8_192 - 8], 1, 1, 0));
+        assert!(client.is_dropped(), "engine {engine}");
+        broker.stop();
+    }
+}
+
+#[test]
+fn who_reads_nothing_stands_in_nobodys_way() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        let mut deaf = broker.client("deaf");
+        deaf.subscribe("flood", 0);
+        let mut also_deaf = broker.client("also deaf");
+        also_deaf.subscribe("flood", 1);
+        let mut publisher = broker.client("publisher");
+        for number in 0..1_000 {
+            publisher.publish("flood", &[b'x'; 8_000], 1, 1 + number % 100, 0);
+        }
+        broker.assert_serves();
+        publisher.disconnect();
+        broker.stop();
+    }
+}
+
+#[test]
+fn what_waits_for_those_who_are_away_leaves_room_for_others() {
+    for engine in engines() {
+        let broker = Broker::start(engine);
+        for number in 0..30 {
+            let mut client = broker.caller();
+            assert_eq!(client.connect(&format!("away{number}"), 0, 0), (0, false));
+            client.subscribe("all", 1);
+            client.disconnect();
+        }
+        let mut publisher = broker.client("publisher");
+        for number in 0..1_500_u16 {
+            publisher.publish("all", &number.to_be_bytes(), 1, 1, 0);
+        }
+        broker.assert_serves();
+        // Those that were kept are the first ones.
+        let mut client = broker.caller();
+        assert_eq!(client.connect("away0", 0, 0), (0, true));
+        let mut kept: Vec<Message> = (0..100).map(|_| client.message()).collect();
+        client.subscribe("end", 0);
+        client.publish("end", b"", 0, 0, 0);
+        kept.extend(client.messages_before("end"));
+        for (number, message) in kept.iter().enumerate() {
+            assert_eq!(message.content, (number as u16).to_be_bytes(), "engine {engine}");
+        }
+        broker.stop();
+    }
+}
