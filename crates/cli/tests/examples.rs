@@ -84,7 +84,12 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every process of every example is in a program or a model that is explored, whole. Programs with files beside them
+/// Processes whose states are those of what passes through them: messages kept, packets half read. The models of the
+/// broker stand others in for them.
+const UNEXPLORED: [&str; 4] =
+    ["keeper of mqtt/router.esp", "router of mqtt/router.esp", "stream of mqtt/stream.esp", "timer of mqtt/stream.esp"];
+
+/// Every process of every other example is in a program or a model that is explored, whole. Programs with files beside them
 /// that end in `model.esp` are explored by those: they are too large, or stand as a paper printed them.
 #[test]
 fn every_example_is_verified() {
@@ -122,8 +127,11 @@ fn every_example_is_verified() {
         processes(file, &mut wanted);
     }
     assert!(wanted.len() > 50, "the examples have moved");
-    let left_out: Vec<_> = wanted.difference(&explored).collect();
-    assert!(left_out.is_empty(), "no model explores {left_out:#?}");
+    let left_out = wanted.difference(&explored).map(|(file, name)| {
+        let folder = examples().canonicalize().expect("examples are readable");
+        format!("{} of {}", name, file.strip_prefix(folder).expect("it is an example").display())
+    });
+    assert_eq!(left_out.collect::<Vec<_>>(), UNEXPLORED);
     let seconds = started.elapsed().as_secs();
     assert!(seconds < 120, "{seconds} s for all of them");
 }
