@@ -1,4 +1,4 @@
-//! The two questions a test may ask of its surroundings: how much work is wanted, and is this tool on the machine.
+//! The questions a test may ask of its surroundings: how much work is wanted, is this tool on the machine, is a port taken.
 //! Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
 //! files, which several crates must bear. Knows no crate of the product.
 //!
@@ -104,6 +104,14 @@ fn runs(name: &str) -> bool {
 fn announce(text: &str) {
     // A closed standard error is no reason to fail a test that has been skipped.
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Whether somebody has a UDP socket at this port. To try to take it would be in the way of whoever wants it.
+pub fn is_udp_port_taken(port: u16) -> bool {
+    let ending = format!(":{port:04X}");
+    ["/proc/net/udp", "/proc/net/udp6"].iter().filter_map(|table| std::fs::read_to_string(table).ok()).any(|table| {
+        table.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|address| address.ends_with(&ending)))
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `udp:`.
 
 use super::{Running, engines, eventually, qj, socket_and_port, text};
+use quaject_test_support::is_udp_port_taken;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -134,7 +135,7 @@ process slow { while { in(inC, _, _, _); alt { after (2 s) { } } } }
     let input = format!("inC=udp:{port}");
     let running = Running::start(&mut qj(folder.path(), "interp", program, &["--bind", &input]));
     // The program listens when its port is taken.
-    eventually("the port is open", || UdpSocket::bind(("127.0.0.1", port)).is_err().then_some(()));
+    eventually("the port is open", || is_udp_port_taken(port).then_some(()));
     for _ in 0..5_000 {
         socket.send_to(&[0; 1400], ("127.0.0.1", port)).expect("loopback takes it");
     }

@@ -1,7 +1,7 @@
 //! TFTP (examples/tftp) against curl and tftp-hpa, in both roles, over good and bad networks.
 
 use super::{Random, engines, repository};
-use quaject_test_support::{Effort, quick_compiler, tool};
+use quaject_test_support::{Effort, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
@@ -20,14 +20,6 @@ struct Bench {
     folder: tempfile::TempDir,
     port: u16,
     server: Option<Child>,
-}
-
-/// Whether somebody has a UDP socket at this port. To try to take it would be in the way of whoever wants it.
-fn is_taken(port: u16) -> bool {
-    let ending = format!(":{port:04X}");
-    ["/proc/net/udp", "/proc/net/udp6"].iter().filter_map(|table| fs::read_to_string(table).ok()).any(|table| {
-        table.lines().any(|line| line.split_whitespace().nth(1).is_some_and(|address| address.ends_with(&ending)))
-    })
 }
 
 impl Bench {
@@ -52,7 +44,7 @@ impl Bench {
         command.current_dir(self.there("")).stdin(Stdio::null()).stderr(Stdio::piped());
         self.server = Some(command.spawn().expect("the server starts"));
         let started = Instant::now();
-        while !is_taken(self.port) {
+        while !is_udp_port_taken(self.port) {
             assert!(started.elapsed() < Duration::from_secs(60), "the server takes a minute to begin");
             std::thread::sleep(Duration::from_millis(10));
         }
