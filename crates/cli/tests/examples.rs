@@ -9,23 +9,27 @@ use std::time::Instant;
 
 use quaject_test_support::{quick_compiler, tool};
 
-/// The programs in a folder; what they import from it is checked with them.
-fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
-    let before = found.len();
+/// Every file of a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("examples are readable") {
         let path = entry.expect("examples are readable").path();
         if path.is_dir() {
-            programs(&path, found);
+            files(&path, found);
         } else if path.extension().is_some_and(|ending| ending == "esp") {
             found.push(path);
         }
     }
-    let texts: Vec<String> =
-        found[before..].iter().map(|path| fs::read_to_string(path).expect("examples are readable")).collect();
+}
+
+/// The programs in a folder; what others beside them import is checked with those.
+fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
+    files(folder, found);
+    let all: Vec<(PathBuf, String)> =
+        found.iter().map(|path| (path.clone(), fs::read_to_string(path).expect("examples are readable"))).collect();
     found.retain(|path| {
         let name = path.file_name().expect("a file").to_string_lossy();
         let import = format!("import \"{name}\";");
-        path.parent() != Some(folder) || !texts.iter().any(|text| text.contains(&import))
+        !all.iter().any(|(other, text)| other.parent() == path.parent() && text.contains(&import))
     });
 }
 
@@ -68,18 +72,6 @@ fn processes(program: &Path, found: &mut BTreeSet<(PathBuf, String)>) {
             found.insert((program.clone(), name.to_string()));
         } else if let Some(rest) = line.strip_prefix("import \"") {
             processes(&program.with_file_name(rest.split('"').next().expect("a file")), found);
-        }
-    }
-}
-
-/// Every file of a folder.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("examples are readable") {
-        let path = entry.expect("examples are readable").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "esp") {
-            found.push(path);
         }
     }
 }

@@ -66,7 +66,8 @@ fn follow_to<T>(
         Some(problem) => {
             make(problem, narrate(&space, &search.way)?, &search.way).map_or(Followed::Unknown, Followed::To)
         }
-        None if search.patience == 0 => Followed::Unknown,
+        // At a limit, moves may have been left out.
+        None if search.patience == 0 || search.mover.cut.is_some() => Followed::Unknown,
         None => Followed::Nowhere,
     })
 }
@@ -96,7 +97,7 @@ impl Follower<'_, '_> {
                 continue;
             };
             if self.mover.is_cut(0) {
-                self.patience = 0;
+                return None;
             }
             self.patience = self.patience.checked_sub(1)?;
             let numbers = level.numbers.clone();

@@ -226,7 +226,7 @@ impl<'m> Mover<'m> {
         (&mut self.machine, &mut self.state, &mut self.world)
     }
 
-    /// What a state without moves is.
+    /// What a state is in which only the world and the clock could go on.
     pub(crate) fn rest(&mut self, numbers: &[u32]) -> Outcome {
         self.load_all(numbers);
         self.rest_at_hand()

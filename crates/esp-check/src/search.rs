@@ -34,7 +34,7 @@ pub(crate) struct Finding {
 /// What can be wrong.
 #[derive(Clone, Debug)]
 pub(crate) enum Wrong {
-    /// Nobody can move, and some wait in vain.
+    /// Nobody can move but by the world or the clock, and some wait in vain.
     Deadlock(Box<FaultReport>),
     /// This move is a fault, or does not end.
     Move(Move),

@@ -67,7 +67,7 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
-/// Whether nobody can move, and it is asked whether anybody ever will.
+/// Whether the program rests, and it is asked whom the world could wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resting {
     Yes,

@@ -1,7 +1,8 @@
-//! Words of other languages, and what is written in ESP instead: help for those who come from there.
+//! Words of other languages, and what is written in ESP instead: help for those who come from there. Each is looked for
+//! only where it would stand there: `size` may be the name of a variable that was not declared.
 
-/// What to write instead of a word that means something elsewhere.
-pub(crate) fn instead(word: &str) -> Option<&'static str> {
+/// What to write instead of the name of a type, which may begin a declaration.
+pub(crate) fn instead_of_type(word: &str) -> Option<&'static str> {
     Some(match word {
         "struct" | "class" => "a structure is a `record`, as in `record { a: int, b: bool }`",
         "enum" | "variant" => "a choice is a `union`, as in `union { red, green, other: int }`",
@@ -12,23 +13,52 @@ pub(crate) fn instead(word: &str) -> Option<&'static str> {
             "integers are `u8` to `u64` and `i8` to `i64`; `int` is `i32`"
         }
         "void" => "a channel that carries nothing is `channel c();`",
+        _ => return None,
+    })
+}
+
+/// What to write instead of a word that begins a statement.
+pub(crate) fn instead_of_statement(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "goto" => "there is no `goto`: use `while`, `break` and `continue`",
+        "go" | "spawn" | "thread" | "async" => "each `process` runs from the start; `process p[8]` is eight of them",
+        "throw" | "raise" | "panic" => "`assert(e);` stops the program if e is false",
+        _ => return instead_of_type(word),
+    })
+}
+
+/// What to write instead of the name of a value, or of a pattern.
+pub(crate) fn instead_of_value(word: &str) -> Option<&'static str> {
+    Some(match word {
         "null" | "NULL" | "nil" | "None" => {
             "there is no null: give a union a case for it, as in `union { some: int, none }`"
         }
         "True" | "TRUE" => "write `true`",
         "False" | "FALSE" => "write `false`",
+        "default" => "`_` takes the rest",
+        _ => return None,
+    })
+}
+
+/// What to write instead of an operator.
+pub(crate) fn instead_of_operator(word: &str) -> Option<&'static str> {
+    Some(match word {
         "and" => "write `&&`",
         "or" => "write `||`",
         "not" => "write `!`",
-        "default" => "`_` takes the rest",
-        "goto" => "there is no `goto`: use `while`, `break` and `continue`",
-        "go" | "spawn" | "thread" | "async" => "each `process` runs from the start; `process p[8]` is eight of them",
-        "throw" | "raise" | "panic" => "`assert(e);` stops the program if e is false",
+        _ => return None,
+    })
+}
+
+/// What to write instead of a call.
+pub(crate) fn instead_of_call(word: &str) -> Option<&'static str> {
+    Some(match word {
         "print" | "printf" | "println" | "puts" | "echo" => {
             "send it to the world: `out(c, e);` with `channel c(int) external in;`"
         }
         "sleep" | "delay" | "usleep" => "wait with `alt { after (10 ms) { } }`",
         "len" | "length" | "size" | "strlen" => "the length of `a` is `a.len`",
+        "panic" => "`assert(e);` stops the program if e is false",
         _ => return None,
     })
 }

@@ -85,6 +85,7 @@ pub(crate) fn one(
             }
         }
     }
+    let unsure = |doubt| unsure(model, text, &search, doubt, arguments.json);
     let verdict = match &search.found {
         Found::Nothing => Verdict::Holds,
         Found::NothingSoFar(why) => {
@@ -100,7 +101,7 @@ pub(crate) fn one(
         }
         // A run for ever is not taken again on the program, which may not have it.
         Found::Property(_) if !text.approximations.is_empty() => {
-            return unsure(model, text, &search, Doubt::NotTaken, arguments.json);
+            return unsure(Doubt::NotTaken);
         }
         Found::Property(trail) => match narrated(model, &trail.steps, &options.limits).map_err(refused)? {
             Followed::To(steps) => Verdict::Violated(Counterexample {
@@ -108,14 +109,14 @@ pub(crate) fn one(
                 steps,
                 cycle: trail.cycle,
             }),
-            Followed::Nowhere => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
-            Followed::Unknown => return unsure(model, text, &search, Doubt::NotTaken, arguments.json),
+            Followed::Nowhere => return unsure(Doubt::NoSuchRun),
+            Followed::Unknown => return unsure(Doubt::NotTaken),
         },
         Found::Deadlock(trail) | Found::Fault(trail) => {
             match follow(model, &trail.steps, &options.limits).map_err(refused)? {
                 Followed::To(found) => Verdict::Violated(found),
-                Followed::Nowhere => return unsure(model, text, &search, Doubt::NoSuchRun, arguments.json),
-                Followed::Unknown => return unsure(model, text, &search, Doubt::NotTaken, arguments.json),
+                Followed::Nowhere => return unsure(Doubt::NoSuchRun),
+                Followed::Unknown => return unsure(Doubt::NotTaken),
             }
         }
     };

@@ -302,7 +302,7 @@ impl<'a> Body<'_, 'a> {
         let help = match super::suggest::nearest(&name.text, candidates) {
             Some(near) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
-            None => match foreign::instead(&name.text) {
+            None => match foreign::instead_of_call(&name.text) {
                 Some(help) => help.to_string(),
                 None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
             },

@@ -282,17 +282,6 @@ impl<'a> Body<'_, 'a> {
 
     /// E0208 for a variable or constant.
     pub(super) fn unknown_variable(&mut self, name: &ast::Name) {
-        // Only unions have parts without a type.
-        let aggregates = self.checker.types.aggregates().iter();
-        let mut unions = aggregates.filter(|aggregate| aggregate.parts.iter().any(|(_, payload)| payload.is_none()));
-        let case = unions.find_map(|union| union.parts.iter().find(|(case, _)| *case == name.text));
-        if let Some((_, payload)) = case {
-            let payload = if payload.is_some() { ".." } else { "{}" };
-            let message = format!("no variable named `{}`", name.text);
-            let help = format!("the case of a union is written `{} |> {payload}`", name.text);
-            self.checker.report(Diagnostic::new(Code::E0208, name.span, message).help(help));
-            return;
-        }
         let mut candidates = self.visible_names();
         let constants = self.checker.names.iter().filter(|(_, named)| matches!(named.entity, Entity::Const(_)));
         candidates.extend(constants.map(|(name, _)| name.clone()));

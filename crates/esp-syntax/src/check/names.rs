@@ -230,14 +230,29 @@ impl<'a> Checker<'a> {
         }
         if self.suggestions_left > 0 {
             self.suggestions_left -= 1;
-            if let Some(near) = suggest::nearest(&name.text, candidates) {
+            let foreign = match noun {
+                "type" => foreign::instead_of_type(&name.text),
+                "variable" => foreign::instead_of_value(&name.text),
+                _ => None,
+            };
+            if let Some(help) = foreign {
+                diagnostic = diagnostic.help(help);
+            } else if let ("variable", Some(payload)) = (noun, self.payload_of_case(&name.text)) {
+                diagnostic = diagnostic.help(format!("the case of a union is written `{} |> {payload}`", name.text));
+            } else if let Some(near) = suggest::nearest(&name.text, candidates) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
         }
-        if let (None, Some(help)) = (&diagnostic.help, foreign::instead(&name.text)) {
-            diagnostic = diagnostic.help(help);
-        }
         self.report(diagnostic);
+    }
+
+    /// What follows the arrow behind a case of this name in some union that has one without payload.
+    fn payload_of_case(&self, name: &str) -> Option<&'static str> {
+        // Only unions have parts without a type.
+        let aggregates = self.types.aggregates().iter();
+        let mut unions = aggregates.filter(|aggregate| aggregate.parts.iter().any(|(_, payload)| payload.is_none()));
+        let (_, payload) = unions.find_map(|union| union.parts.iter().find(|(case, _)| case == name))?;
+        Some(if payload.is_some() { ".." } else { "{}" })
     }
 
     /// Reports that there is no item of this kind and name.

@@ -283,7 +283,7 @@ impl<'a> Body<'_, 'a> {
             return false;
         }
         let declare = || format!("write `${}` to declare it here", name.text);
-        let help = foreign::instead(&name.text).map_or_else(declare, str::to_string);
+        let help = foreign::instead_of_value(&name.text).map_or_else(declare, str::to_string);
         let message = format!("no variable named `{}`", name.text);
         let diagnostic = Diagnostic::new(Code::E0208, name.span, message).help(help);
         self.checker.report(diagnostic);

@@ -414,9 +414,7 @@ impl<'t> Parser<'t> {
         }
         diagnostic.help = match help {
             Some(help) => Some(help.to_string()),
-            None if self.at(SyntaxKind::Ident) && foreign::instead(self.current_text()).is_some() => {
-                foreign::instead(self.current_text()).map(str::to_string)
-            }
+            None if let Some(help) = foreign::instead_of_operator(self.current_text()) => Some(help.to_string()),
             None if what == "`;`" && self.at(SyntaxKind::LeftBracket) => {
                 Some("an array's type is `array[N] of T`".to_string())
             }

@@ -528,7 +528,7 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
                 "loop" | "do" => {
                     Some("loops are `while { .. }`, `while (c) ..` and `for i in a..b { .. }`".to_string())
                 }
-                _ => Some(match foreign::instead(word) {
+                _ => Some(match foreign::instead_of_statement(word) {
                     Some(help) => help.to_string(),
                     None => format!("a variable is declared with `var {}: {word};`", p.current_text()),
                 }),

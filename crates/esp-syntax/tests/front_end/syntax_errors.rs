@@ -1319,4 +1319,19 @@ fn words_of_other_languages() {
         let said = human(&sources, &diagnostics, Color::Never);
         assert!(said.contains(help), "{text}\n{said}");
     }
+    // The same words as names of one's own.
+    for (text, help) in [
+        ("process p { var x = 1 var size = 2; }", "write `;` here"),
+        ("process p { var x = 1, size = 2; x = 2 size = 3; }", "write `;` here"),
+        ("channel echoC(int); process p { out(echo, 1); }", "no channel named `echo`"),
+    ] {
+        let mut sources = SourceMap::default();
+        let root = sources.add(SourceFile::new("p.esp", text));
+        let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
+        let said = human(&sources, &diagnostics, Color::Never);
+        assert!(
+            said.contains(help) && !said.contains("the length of") && !said.contains("to the world"),
+            "{text}\n{said}"
+        );
+    }
 }
