@@ -1,5 +1,5 @@
-//! The questions a test may ask of its surroundings: how much work is wanted, is this tool on the machine, is a port taken.
-//! Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
+//! The questions a test may ask of its surroundings: how much work is wanted, is this tool on the machine, is a port
+//! taken. Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
 //! files, which several crates must bear. Knows no crate of the product.
 //!
 //! `QJ_TEST` says how much: `quick` (small samples), `full` (everything that guards a commit) or `soak`

@@ -2,7 +2,7 @@
 
 use crate::support::{UNREDUCED, explore, model};
 use expect_test::{Expect, expect};
-use quaject_esp_check::{Options, Verdict};
+use quaject_esp_check::{Options, Reduction, Verdict};
 
 /// The example with one place changed.
 fn planted(example: &str, right: &str, wrong: &str, expected: Expect) {
@@ -13,6 +13,9 @@ fn planted(example: &str, right: &str, wrong: &str, expected: Expect) {
         (Verdict::Violated(found), Verdict::Violated(shortest)) => {
             assert_eq!(found.problem.name(), shortest.problem.name());
             assert_eq!(found.steps.len(), shortest.steps.len());
+            let merged = explore(&model, &Options { reduction: Reduction::Communications, ..Options::default() });
+            let Verdict::Violated(merged) = merged.verdict else { panic!("{:?}", merged.verdict) };
+            assert_eq!(merged.steps.len(), shortest.steps.len());
             expected.assert_eq(&found.text(&model));
         }
         (reduced, all) => panic!("{reduced:?} {all:?}"),
