@@ -42,6 +42,7 @@ mod shorten;
 mod space;
 mod store;
 mod surroundings;
+mod unreached;
 mod watch;
 mod whole;
 
@@ -125,7 +126,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         *answer = Answer::from(&verdict);
     }
     let unreached = match verdict {
-        Verdict::Holds => report::unreached(model, &searched.coverage),
+        Verdict::Holds => unreached::unreached(model, &searched.coverage),
         Verdict::Violated(_) | Verdict::Unfinished(_) => Vec::new(),
     };
     Ok(Report {

@@ -149,6 +149,7 @@ impl Graph {
         let mut numbers_of: FxHashMap<StateRef, u32> = FxHashMap::default();
         let mut pen = Pen::default();
         let mut book = store.open();
+        let mut waiting = Waiting::default();
         let mut add = |graph: &mut Graph, numbers: &[u32], from: Option<u32>| -> Result<u32, Limit> {
             let parent = from.map(|from| graph.nodes[from as usize].state);
             match book.add(&mut pen, parent, numbers, hash(numbers)) {
@@ -183,7 +184,7 @@ impl Graph {
                     Rc::clone(&stays)
                 }
             };
-            let (able, waiting) = if here.over { (0, 0) } else { mover.look(&numbers[..width]) };
+            let able = if here.over { 0 } else { mover.able(&numbers[..width]) };
             if let Some(limit) = mover.cut {
                 return Err(limit);
             }
@@ -210,6 +211,10 @@ impl Graph {
                     graph.edges.push(Edge { to, actors: STILL, delay: step.delay });
                 }
             }
+            let waiting = match goal {
+                Goal::Starved(instances) if !here.over => waiting.among(mover, instances.clone(), &numbers),
+                Goal::Starved(_) | Goal::Accepted(_) => 0,
+            };
             let node = &mut graph.nodes[at];
             node.able = able;
             node.waiting = waiting;
@@ -473,19 +478,28 @@ impl Clock<'_> {
 }
 
 impl Mover<'_> {
-    /// Finds the moves of a state; who can take one, and who waits though it may not do so for ever.
-    pub(crate) fn look(&mut self, numbers: &[u32]) -> (u128, u128) {
+    /// Finds the moves of a state; who can take one.
+    fn able(&mut self, numbers: &[u32]) -> u128 {
         self.find(numbers);
-        let able = self.found.iter().fold(0, |able, found| able | actors(self.get(*found).step));
-        let mut waiting = 0;
-        self.load_all(numbers);
-        for instance in 0..self.space.instances as u32 {
-            let (machine, state, _) = self.scene();
-            let standing = machine.standing(state, instance);
-            if !standing.branches.is_empty() && standing.rest == Rest::Stuck {
-                waiting |= bit(instance as usize);
-            }
-        }
-        (able, waiting)
+        self.found.iter().fold(0, |able, found| able | actors(self.get(*found).step))
+    }
+}
+
+/// Which instances wait, in which of their parts of a state, though they may not do so for ever.
+#[derive(Default)]
+struct Waiting(FxHashMap<(u32, u32), bool>);
+
+impl Waiting {
+    fn among(&mut self, mover: &mut Mover<'_>, instances: Range<u32>, numbers: &[u32]) -> u128 {
+        let mut waits = |slot: u32| {
+            let part = numbers[slot as usize];
+            *self.0.entry((slot, part)).or_insert_with(|| {
+                mover.load(slot, part);
+                let (machine, state, _) = mover.scene();
+                let standing = machine.standing(state, slot);
+                !standing.branches.is_empty() && standing.rest == Rest::Stuck
+            })
+        };
+        instances.fold(0, |all, slot| if waits(slot) { all | bit(slot as usize) } else { all })
     }
 }

@@ -4,11 +4,9 @@ use crate::counterexample::Counterexample;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
 use crate::space::waits;
 use crate::surroundings::is_read;
-use quaject_esp_ir::coverage::Coverage;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Operation, Program, Terminator, Type, TypeId};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Operation, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -163,35 +161,6 @@ fn holds_bytes(program: &Program, ty: TypeId) -> bool {
         }
     }
     false
-}
-
-/// The places of explored processes with code of which nothing was executed: lines, with column 0, and where only part
-/// of a line was, the first such place in it.
-pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Location> {
-    let mut lines: BTreeMap<(u16, u32), BTreeMap<u32, bool>> = BTreeMap::new();
-    for process_id in model.explored() {
-        let process = &model.program.processes[process_id.0 as usize];
-        let mut position = 0;
-        for block in &process.body.blocks {
-            // That an assertion never fails, or an index never lies outside, is no code without use.
-            let only_fails = block.instructions.is_empty() && matches!(block.terminator, Terminator::Fault(_));
-            let locations = block.instructions.iter().map(|instruction| instruction.location);
-            for location in locations.chain([block.location]) {
-                let executed = coverage.has(process_id, position);
-                position += 1;
-                if location.line > 0 && !only_fails {
-                    let line = lines.entry((location.file, location.line)).or_default();
-                    *line.entry(location.column).or_default() |= executed;
-                }
-            }
-        }
-    }
-    let place = |((file, line), columns): ((u16, u32), BTreeMap<u32, bool>)| {
-        let first = columns.iter().find(|(_, executed)| !**executed)?;
-        let column = if columns.values().any(|executed| *executed) { *first.0 } else { 0 };
-        Some(Location { file, line, column })
-    };
-    lines.into_iter().filter_map(place).collect()
 }
 
 impl Report {

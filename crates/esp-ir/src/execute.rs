@@ -3,7 +3,7 @@
 
 use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
 use crate::code::{Register, in_register};
-use crate::coverage::{Coverage, Unwatched, Watch};
+use crate::coverage::{Coverage, Executed, Unwatched, Watch};
 use crate::datum::{Datum, conforms};
 use crate::ir::{
     BinaryOp, BitField, ByteOrder, ExternId, Fault, FnId, Location, Mutability, PoolId, ProcessId, Program, Type,
@@ -87,7 +87,7 @@ pub(crate) struct Scratch {
     /// Most IR steps of one region, and whether one has taken more since this was last set.
     pub(crate) patience: u64,
     pub(crate) is_impatient: bool,
-    /// What processes have executed, if somebody wants to know.
+    /// What has been executed, if somebody wants to know.
     pub(crate) coverage: Option<Box<Coverage>>,
     /// Machine code for processes, if there is any.
     pub(crate) native: Option<Box<dyn Native>>,
@@ -129,6 +129,16 @@ impl Scratch {
     /// No region may take more IR steps than this from now on, and no call is given more at first for what others took.
     pub(crate) fn begin_patience(&mut self, most_steps: u64) {
         (self.patience, self.is_impatient, self.allowance) = (most_steps, false, CALL_ALLOWANCE);
+    }
+
+    /// What a process has executed, if somebody wants to know.
+    fn executed_of(&mut self, process: ProcessId) -> Option<&mut Executed> {
+        Some(&mut self.coverage.as_mut()?.processes[process.0 as usize])
+    }
+
+    /// What of a function has been executed, if somebody wants to know.
+    fn called_of(&mut self, function: FnId) -> Option<&mut Executed> {
+        Some(&mut self.coverage.as_mut()?.functions[function.0 as usize])
     }
 
     /// Binds the parameters of an edge; where it leads.
@@ -200,10 +210,14 @@ impl<'a> Context<'a> {
     /// Runs `body` from `pc` until it stops or `fuel` is used up.
     pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
         let before = *fuel;
-        let stop = match (self.scratch.coverage.take(), self.scratch.native.take(), body.process) {
-            (Some(mut coverage), native, _) => {
-                let stop = self.run_steps(body, frame, pc, fuel, coverage.of(body));
-                (self.scratch.coverage, self.scratch.native) = (Some(coverage), native);
+        let executed = body.process.and_then(|process| self.scratch.executed_of(process));
+        let stop = match (executed.map(std::mem::take), self.scratch.native.take(), body.process) {
+            (Some(mut watch), native, Some(process)) => {
+                let stop = self.run_steps(body, frame, pc, fuel, &mut watch);
+                self.scratch.native = native;
+                if let Some(place) = self.scratch.executed_of(process) {
+                    *place = watch;
+                }
                 stop
             }
             (None, Some(mut native), Some(process)) => {
@@ -211,7 +225,7 @@ impl<'a> Context<'a> {
                 self.scratch.native = Some(native);
                 stop
             }
-            (None, native, _) => {
+            (_, native, _) => {
                 self.scratch.native = native;
                 self.run_steps(body, frame, pc, fuel, &mut Unwatched)
             }
@@ -607,7 +621,17 @@ impl<'a> Context<'a> {
         }
         let before = (*fuel).max(self.scratch.allowance);
         let mut left = before;
-        let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut Unwatched);
+        // Functions are not recursive: nobody misses what is taken out.
+        let stop = match self.scratch.called_of(function).map(std::mem::take) {
+            Some(mut watch) => {
+                let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut watch);
+                if let Some(place) = self.scratch.called_of(function) {
+                    *place = watch;
+                }
+                stop
+            }
+            None => self.run_steps(body, &mut callee, 0, &mut left, &mut Unwatched),
+        };
         *fuel = fuel.saturating_sub(before - left);
         let outcome = match stop {
             Stop::Value(pc) => {

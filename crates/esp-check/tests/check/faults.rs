@@ -223,6 +223,39 @@ fn forgetting_to_unlink() {
     );
 }
 
+/// Of functions, inner calls included: what no call executes of those that are entered.
+#[test]
+fn code_of_functions_that_is_never_reached() {
+    says(
+        "channel c(u8);
+         fn small(x: u8) -> u8 {
+         if (x > 100) {
+         return 100;
+         }
+         return x;
+         }
+         fn twice(x: u8) -> u8 {
+         if (x == 0) { return 0; }
+         return small(x) * 2;
+         }
+         fn other(x: u8) -> u8 {
+         return small(x) + 1;
+         }
+         process p { out(c, 1); out(c, 2); }
+         process q { while { idle in(c, $x);
+         if (x > 7) {
+         assert(other(x) > 0);
+         }
+         assert(twice(x) > 1); } }",
+        expect![[r#"
+            holds, 12 states, 3 reduced
+            never: line 4
+            never: line 9
+            never: line 18
+        "#]],
+    );
+}
+
 #[test]
 fn code_that_is_never_reached() {
     says(

@@ -50,6 +50,11 @@ fn clause(p: &mut Parser) -> bool {
         }
         (SyntaxKind::Ident, "env") => {
             p.bump_as(SyntaxKind::EnvironmentWord);
+            if p.at(SyntaxKind::ProcessKeyword) {
+                let help = "`env` stands alone, as in `env host { .. }`".to_string();
+                p.error_here("expected a name for the process, found `process`".to_string(), Some(help));
+                p.bump_error();
+            }
             items::process_rest(p);
             p.complete(marker, SyntaxKind::ModelEnvironment);
             return true;

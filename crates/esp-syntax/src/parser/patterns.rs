@@ -59,7 +59,13 @@ fn primitive(p: &mut Parser) -> Completed {
         }
         SyntaxKind::Dollar => {
             p.bump();
-            p.expect_name("a name to declare");
+            if p.at(SyntaxKind::Underscore) {
+                let help = "`_` alone takes any value and names nothing".to_string();
+                p.error_here("expected a name to declare, found `_`".to_string(), Some(help));
+                p.bump_error();
+            } else {
+                p.expect_name("a name to declare");
+            }
             SyntaxKind::DeclarePattern
         }
         SyntaxKind::EqualEqual => {

@@ -521,6 +521,31 @@ fn hash_in_a_type() {
 }
 
 #[test]
+fn more_words_than_a_declaration_takes() {
+    check(
+        "channel c(int);\nprocess p { in(c, $_); }\nmodel m { env process q { out(c, 1); } }",
+        expect![[r#"
+            error[E0201]: expected a name to declare, found `_`
+             --> p.esp:2:20
+              |
+            2 | process p { in(c, $_); }
+              |                    ^
+              |
+              = help: `_` alone takes any value and names nothing
+
+            error[E0201]: expected a name for the process, found `process`
+             --> p.esp:3:15
+              |
+            3 | model m { env process q { out(c, 1); } }
+              |               ^^^^^^^
+              |
+              = help: `env` stands alone, as in `env host { .. }`
+
+        "#]],
+    );
+}
+
+#[test]
 fn reserved_word_as_a_name() {
     check(
         "channel in(int);\nprocess p { var out: int; }",
