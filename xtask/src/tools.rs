@@ -209,6 +209,16 @@ const TOOLS: &[Tool] = &[
         needed_by: "vcode's functions run under qemu-user",
     },
     Tool {
+        package: Package::Named("gcc-12-powerpc64le-linux-gnu"),
+        probe: "powerpc64le-linux-gnu-gcc-12 --version",
+        needed_by: "vcode writes code for this machine as its assembler and compiler do",
+    },
+    Tool {
+        package: Package::Named("libc6-dev-ppc64el-cross"),
+        probe: "test -e /usr/powerpc64le-linux-gnu/lib/libc.a",
+        needed_by: "vcode's functions run under qemu-user",
+    },
+    Tool {
         package: Package::Named("qemu-user"),
         probe: "qemu-riscv64 --version",
         needed_by: "vcode's functions run on machines that are not this one",

@@ -184,6 +184,16 @@ impl Expr {
         }
     }
 
+    /// Whether it holds only where a short branch reaches.
+    pub fn asks_for_near(&self) -> bool {
+        match self {
+            Expr::Near => true,
+            Expr::Number(_) | Expr::Name(_) | Expr::Has(_) => false,
+            Expr::Negate(inner) | Expr::Complement(inner) => inner.asks_for_near(),
+            Expr::Binary(_, left, right) => left.asks_for_near() || right.asks_for_near(),
+        }
+    }
+
     /// The features it asks for.
     pub fn features(&self) -> Vec<&str> {
         match self {

@@ -504,10 +504,14 @@ impl Alternative {
     }
 }
 
+/// The rows that functions need besides the portable instructions. The last two store and load the return address where
+/// it is in no register of the files: at an offset from the stack pointer.
+pub const FRAME_ROWS: [&str; 5] = ["enter", "leave", "return", "link", "unlink"];
+
 /// A line of the mapping from portable to machine instructions.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Base name of the portable operation, or `enter`, `leave`, `return`.
+    /// Base name of the portable operation, or one of [`FRAME_ROWS`].
     pub op: String,
     /// Its type.
     pub ty: Type,
@@ -526,7 +530,7 @@ pub struct Row {
 pub struct Special {
     /// The stack pointer.
     pub stack: u32,
-    /// Where calls leave the return address, if in a register.
+    /// Where calls leave the return address, if in a register of the files.
     pub link: Option<u32>,
     /// Scratch of rows.
     pub x: u32,
@@ -584,6 +588,30 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Whether calls leave the return address anywhere but on the stack.
+    pub fn has_link(&self) -> bool {
+        self.special.link.is_some() || self.row("link", Type::V).is_some()
+    }
+
+    /// How far, in bytes, a branch certainly reaches whose alternative asks for `near`; anywhere if none does. A row may be
+    /// as long as the difference to the field's range.
+    pub fn reach(&self) -> u32 {
+        let alternatives = self.rows.iter().flat_map(|row| row.register.iter().chain(&row.immediate));
+        let near = alternatives.filter(|alternative| alternative.guard.as_ref().is_some_and(Expr::asks_for_near));
+        let fields = near.flat_map(|alternative| &alternative.steps).flat_map(|step| match step {
+            Step::Emit { insn, args } => {
+                let operands = self.insns[*insn].operands.iter().zip(args);
+                operands.filter(|(_, arg)| matches!(arg, Arg::Label)).map(|(operand, _)| operand.kind).collect()
+            }
+            Step::SetLong { .. } => Vec::new(),
+        });
+        let reaches = fields.filter_map(|kind| match kind {
+            Kind::Relative { bits, .. } => Some((1_u32 << (bits - 1)).saturating_sub(64)),
+            Kind::Register(_) | Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } => None,
+        });
+        reaches.min().unwrap_or(u32::MAX)
+    }
+
     /// The bit of a feature.
     pub fn feature(&self, name: &str) -> Option<usize> {
         self.features.iter().position(|own| own == name)

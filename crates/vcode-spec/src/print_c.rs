@@ -115,9 +115,8 @@ fn registers(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "#define QJV_SECOND_SCRATCH qjv_reg({})", special.y);
     let _ = writeln!(out, "#define V_RESULT qjv_reg({})", special.result);
     let _ = writeln!(out, "#define V_FRESULT qjv_reg({})", special.fresult);
-    if let Some(link) = special.link {
-        let _ = writeln!(out, "#define QJV_LINK qjv_reg({link})");
-    }
+    let _ = writeln!(out, "#define QJV_LINKS {}", u32::from(machine.has_link()));
+    let _ = writeln!(out, "#define QJV_REACH {}u", machine.reach());
     if !machine.widths.is_empty() {
         let list: Vec<String> = crate::print_vectors::widths(machine)
             .iter()
@@ -331,9 +330,8 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         doc: String::new(),
         layer: Layer::Core,
     };
-    for name in ["enter", "leave", "return"] {
+    for (name, row) in FRAME_ROWS.into_iter().filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
         let op = operation(Family::Frame, name, Type::V);
-        let row = machine.row(name, Type::V).expect("the reader checked the frame rows");
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let parameter = if name == "return" { "" } else { ", int64_t i" };
@@ -342,6 +340,17 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
             writeln!(out, "{linkage} void qjv_{name}(qjv_asm *c{parameter}) {{\n    qjv_space(c, {});", body.max_bytes);
         out.push_str(&print(machine, &op, row, "c->ip").body(&body, 1));
         out.push_str("}\n\n");
+    }
+    if machine.row("link", Type::V).is_none() {
+        for (name, call) in [("link", "stl"), ("unlink", "ldl")] {
+            let body = match machine.special.link {
+                Some(number) => {
+                    format!("v_variable at = {{(int32_t)i}};\n    qjv_{call}_local(c, qjv_reg({number}), at);")
+                }
+                None => "(void)c;\n    (void)i;".into(),
+            };
+            let _ = writeln!(out, "QJV_OUTLINE void qjv_{name}(qjv_asm *c, int64_t i) {{\n    {body}\n}}\n");
+        }
     }
     if let Some(row) = machine.row("add", Type::P) {
         let op = operation(Family::Binary, "add", Type::P);

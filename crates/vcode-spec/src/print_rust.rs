@@ -295,12 +295,10 @@ fn machine_impl(
     ] {
         let _ = writeln!(out, "    const {name}: {class} = {class}::new({number});");
     }
-    let link = match special.link {
-        Some(number) => format!("Some(Reg::new({number}))"),
-        None => "None".into(),
-    };
-    let _ = writeln!(out, "    const LINK: Option<Reg> = {link};\n");
-    for op in ["enter", "leave", "return"] {
+    let _ = writeln!(out, "    const LINKS: bool = {};", machine.has_link());
+    let _ = writeln!(out, "    const REACH: u32 = {};\n", machine.reach());
+    let own = FRAME_ROWS.into_iter().filter_map(|op| machine.row(op, Type::V).map(|row| (op, row)));
+    for (op, row) in own {
         let portable = PortableOp {
             family: Family::Frame,
             name: op.into(),
@@ -308,7 +306,6 @@ fn machine_impl(
             doc: String::new(),
             layer: Layer::Core,
         };
-        let row = machine.row(op, Type::V).expect("finish() checked the frame rows");
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let print = print(machine, &portable, row, "c.cursor", "c");
@@ -318,6 +315,15 @@ fn machine_impl(
         let _ = writeln!(out, "        c.space({});", body.max_bytes);
         out.push_str(&print.body(&body, 2));
         out.push_str("    }\n\n");
+    }
+    if machine.row("link", Type::V).is_none() {
+        for (name, call) in [("link", "save"), ("unlink", "restore")] {
+            let (i, call) = match special.link {
+                Some(number) => ("i", format!("Self::{call}(c, Reg::new({number}), i as i32);")),
+                None => ("_i", "let _ = c;".into()),
+            };
+            let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, {i}: i64) {{\n        {call}\n    }}\n");
+        }
     }
     // What functions need of the portable set, so that they can be written once for all machines.
     for (name, parameters, call) in [

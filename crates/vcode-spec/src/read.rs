@@ -212,6 +212,14 @@ impl<'a> Reader<'a> {
                 return Err(format!("row `{op} {}` is missing: functions cannot do without", ty.letters()));
             }
         }
+        let kept = ["link", "unlink"].map(|op| self.machine.row(op, Type::V).is_some());
+        match (kept, self.machine.special.link) {
+            ([false, false], _) | ([true, true], None) => {}
+            ([true, true], Some(_)) => {
+                return Err("the return address is in a register: `link=` or rows, not both".into());
+            }
+            ([true, false] | [false, true], _) => return Err("rows `link v` and `unlink v` go together".into()),
+        }
         Ok(self.machine)
     }
 
@@ -502,7 +510,7 @@ impl<'a> Reader<'a> {
             layer: Layer::Core,
         };
         let portable = match op {
-            "enter" | "leave" | "return" => &frame,
+            _ if FRAME_ROWS.contains(&op) => &frame,
             _ => self.ops.iter().find(|own| own.name == op).ok_or_else(|| {
                 format!("`{op}` is neither a declaration nor an operation of the portable instruction set")
             })?,

@@ -57,3 +57,15 @@ fn a_machine_without_the_rows_that_functions_need_is_refused() {
         read_all(&Sources { portable: vec![portable], machines: vec![vec![toy]] }).expect_err("there is no `enter`");
     assert_eq!(error.to_string(), "toy.spec:0: row `enter v` is missing: functions cannot do without");
 }
+
+#[test]
+fn a_return_address_is_kept_in_one_way() {
+    let (link, unlink) = ("link v || addi r2,r1,i", "unlink v || addi r2,r1,i");
+    check(&format!("{link}\n{unlink}"), "accepted");
+    check(link, "toy.spec:0: rows `link v` and `unlink v` go together");
+    check(unlink, "toy.spec:0: rows `link v` and `unlink v` go together");
+    check(
+        &format!("special link=r31\n{link}\n{unlink}"),
+        "toy.spec:0: the return address is in a register: `link=` or rows, not both",
+    );
+}

@@ -14,7 +14,7 @@ fn generated(added: &[(&str, &str)]) -> Vec<Generated> {
         }
         Source { name: name.into(), text }
     };
-    let machines = ["aarch64", "alpha", "mips", "riscv64", "sparc64", "x86_64"];
+    let machines = ["aarch64", "alpha", "mips", "ppc64le", "riscv64", "sparc64", "x86_64"];
     generate(&Sources {
         portable: vec![read("portable.spec"), read("extensions.spec"), read("vectors.spec")],
         machines: machines

@@ -1,8 +1,8 @@
-//! Where arguments go: the calling conventions of the six machines, and conventions substituted by a client. Knows
+//! Where arguments go: the calling conventions of the machines, and conventions substituted by a client. Knows
 //! register numbers, not encodings.
 
 use crate::generated::{
-    aarch64::Aarch64, alpha::Alpha, mips::Mips, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
+    aarch64::Aarch64, alpha::Alpha, mips::Mips, ppc64le::Ppc64le, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
 };
 use crate::machine::{Lists, Machine};
 use crate::signature::Type;
@@ -148,6 +148,20 @@ fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Pla
     }
 }
 
+/// Every position has its place on the stack and decides for integers; floats take one floating register after the
+/// other, whatever their positions (Power, ELFv2).
+#[inline(always)]
+fn by_slot_and_count(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+    let at = counters.stack;
+    counters.stack += 8;
+    let register = if ty.is_float() {
+        next(float.args, &mut counters.float).map(Place::Float)
+    } else {
+        int.args.get(at as usize / 8).copied().map(Place::Int)
+    };
+    register.unwrap_or(Place::Stack(at))
+}
+
 /// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones (MIPS o32).
 #[inline(always)]
 fn o32(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
@@ -261,4 +275,21 @@ impl Abi for Alpha {
     const COUNTS_FLOATS: bool = false;
     const LITTLE_ENDIAN: bool = true;
     const PROLOGUE: usize = 128;
+}
+
+impl Abi for Ppc64le {
+    const CONVENTION: Convention = convention::<Self>(by_slot_and_count);
+    const INCOMING: u32 = 32;
+    const OUTGOING: u32 = 32;
+    // Back chain, condition register, return address and table of contents; callees store into it.
+    const BOTTOM: u32 = 32;
+    const HOME: u32 = 64;
+    const EXTENDS: bool = true;
+    const MISALIGNED: u32 = 0;
+    const SITE_BACK: usize = 0;
+    const JUMP_BYTES: usize = 4;
+    const DELAY_SLOTS: bool = false;
+    const COUNTS_FLOATS: bool = false;
+    const LITTLE_ENDIAN: bool = true;
+    const PROLOGUE: usize = 192;
 }

@@ -65,9 +65,6 @@ impl Label {
 
 const UNBOUND: u32 = u32::MAX;
 
-/// How far the short branches of every machine reach.
-pub(crate) const REACH: usize = 4096 - 64;
-
 /// Label numbers are below this one, which stands for the epilogue.
 const MOST_LABELS: u32 = 0xff_ffff;
 
@@ -577,7 +574,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// small.
     #[inline(always)]
     pub(crate) fn near(&self, target: u32) -> bool {
-        self.small || target != UNBOUND && self.at(self.cursor.ip).abs_diff(target) < REACH as u32
+        self.small || target != UNBOUND && self.at(self.cursor.ip).abs_diff(target) < M::REACH
     }
 
     /// A label for a floating constant after the code.

@@ -204,7 +204,7 @@ impl<M: Machine> Asm<'_, M> {
         let convention = self.f.convention;
         let mut used = 0_u32;
         let mut slots = SlotWalk { next: 0, used: &mut used };
-        slots.take(self.f.calls && M::LINK.is_some());
+        slots.take(self.f.calls && M::LINKS);
         for &number in convention.int.saved {
             slots.take(self.f.int.touched & convention.int.bit(number) != 0);
         }
@@ -232,13 +232,14 @@ impl<M: Machine> Asm<'_, M> {
         let (cursor, left) = (self.cursor, self.left);
         self.cursor.ip = buffer.as_mut_ptr();
         self.left = PROLOGUE_BUFFER - SLACK;
-        if self.f.incoming {
-            M::frame_address(self, M::SCRATCH, 0);
-        }
         if size != 0 {
             M::enter(self, i64::from(size));
         }
         self.each_saved(Asm::save_slot);
+        // Last: a large frame is entered by way of the scratch register.
+        if self.f.incoming {
+            M::frame_address(self, M::SCRATCH, i64::from(size));
+        }
         let length = self.cursor.ip as usize - buffer.as_ptr() as usize;
         (self.cursor, self.left) = (cursor, left);
         if length > M::PROLOGUE {
@@ -275,10 +276,8 @@ impl<M: Machine> Asm<'_, M> {
     fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
         let convention = self.f.convention;
         let mut at = (M::BIAS + M::BOTTOM) as i32;
-        if let Some(link) = M::LINK
-            && self.f.calls
-        {
-            visit(self, Saved::Int(link), at);
+        if M::LINKS && self.f.calls {
+            visit(self, Saved::Link, at);
         }
         at += 8;
         for &number in convention.int.saved {
@@ -302,6 +301,7 @@ impl<M: Machine> Asm<'_, M> {
 
     fn save_slot(&mut self, saved: Saved<M>, at: i32) {
         match saved {
+            Saved::Link => M::link(self, i64::from(at)),
             Saved::Int(register) => M::save(self, register, at),
             Saved::Float(register) => M::save_float(self, register, at),
         }
@@ -309,15 +309,18 @@ impl<M: Machine> Asm<'_, M> {
 
     fn restore_slot(&mut self, saved: Saved<M>, at: i32) {
         match saved {
+            Saved::Link => M::unlink(self, i64::from(at)),
             Saved::Int(register) => M::restore(self, register, at),
             Saved::Float(register) => M::restore_float(self, register, at),
         }
     }
 }
 
-/// A register with a slot in the save area.
+/// What has a slot in the save area.
 #[derive(Debug, Clone, Copy)]
 enum Saved<M: Machine> {
+    /// The return address, wherever the machine keeps it.
+    Link,
     Int(M::Reg),
     Float(M::Float),
 }

@@ -16,7 +16,7 @@
 use core::marker::PhantomData;
 
 use crate::abi::{Convention, Counters, Place, Scratch};
-use crate::asm::{Asm, Fixup, REACH, Region, Workspace};
+use crate::asm::{Asm, Fixup, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::machine::{Machine, Register};
@@ -125,7 +125,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         if region.length < M::PROLOGUE + LEAST_BODY + SLACK {
             return Err(Error::Overflow);
         }
-        let small = region.length - SLACK < REACH;
+        let small = region.length - SLACK < M::REACH as usize;
         let f = workspace.open(&region, convention);
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;

@@ -108,8 +108,10 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     const RESULT: Self::Reg;
     /// Where functions return floats and doubles.
     const FLOAT_RESULT: Self::Float;
-    /// Where calls leave the return address, if not on the stack.
-    const LINK: Option<Self::Reg>;
+    /// Whether calls leave the return address anywhere but on the stack.
+    const LINKS: bool;
+    /// How far, in bytes, its short branches certainly reach; the largest number if it has no others.
+    const REACH: u32;
 
     /// Lowers the stack pointer.
     fn enter(c: &mut Asm<'_, Self>, i: i64);
@@ -117,6 +119,10 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     fn leave(c: &mut Asm<'_, Self>, i: i64);
     /// Returns to the caller.
     fn return_(c: &mut Asm<'_, Self>);
+    /// Stores the return address relative to the stack pointer.
+    fn link(c: &mut Asm<'_, Self>, i: i64);
+    /// Loads the return address relative to the stack pointer.
+    fn unlink(c: &mut Asm<'_, Self>, i: i64);
     /// Stores a register relative to the stack pointer.
     fn save(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);
     /// Loads a register relative to the stack pointer.

@@ -1,4 +1,4 @@
-//! Pipes for all six machines, run under emulators, against the reference.
+//! Pipes for all machines, run under emulators, against the reference.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -253,6 +253,18 @@ fn alpha() {
         &["alpha-linux-gnu-gcc", "alpha-linux-gnu-gcc-12", "alpha-linux-gnu-gcc-13", "alpha-linux-gnu-gcc-14"];
     let tools = Tools { compilers, qemu: Some("qemu-alpha"), sysroot: Some("/usr/alpha-linux-gnu") };
     scalar::<quaject_vcode::alpha::Alpha>(&tools, &[Features::NONE]);
+}
+
+#[test]
+fn ppc64le() {
+    let compilers = &[
+        "powerpc64le-linux-gnu-gcc",
+        "powerpc64le-linux-gnu-gcc-12",
+        "powerpc64le-linux-gnu-gcc-13",
+        "powerpc64le-linux-gnu-gcc-14",
+    ];
+    let tools = Tools { compilers, qemu: Some("qemu-ppc64le"), sysroot: None };
+    scalar::<quaject_vcode::ppc64le::Ppc64le>(&tools, &[Features::NONE]);
 }
 
 #[test]

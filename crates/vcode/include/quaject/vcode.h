@@ -245,12 +245,14 @@ QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label,
     }
 }
 
-/* Whether a short branch certainly reaches a label at target. */
-QJV_INLINE int qjv_near(qjv_asm *c, uint32_t target) {
+/* Whether a short branch, which reaches so many bytes, certainly reaches a label at target. */
+QJV_INLINE int qjv_within(qjv_asm *c, uint32_t target, uint32_t reach) {
     const qjv_function *f = c->f;
-    if (target != QJV_UNBOUND) return qjv_at(f, c->ip) - target < 4096 - 64;
-    return (size_t)(f->limit - f->start) < 4096 - 64;
+    if (target != QJV_UNBOUND) return qjv_at(f, c->ip) - target < reach;
+    return (size_t)(f->limit - f->start) < reach;
 }
+/* The machine, whose header is included below, says how far its short branches reach. */
+#define qjv_near(c, target) qjv_within(c, target, QJV_REACH)
 
 QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     v_label label = {0};
@@ -346,6 +348,8 @@ QJV_INLINE uint64_t qjv_double_bits(double value) {
 #include "vcode/sparc64.h"
 #elif defined(__alpha__)
 #include "vcode/alpha.h"
+#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__) && _CALL_ELF == 2
+#include "vcode/ppc64le.h"
 #else
 #error "quaject/vcode.h knows no machine like the one compiled for"
 #endif

@@ -315,7 +315,8 @@ impl Machine for Aarch64 {
     const FLOAT_SCRATCH: Float = Float::new(31);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINK: Option<Reg> = Some(Reg::new(30));
+    const LINKS: bool = true;
+    const REACH: u32 = 4294967295;
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
@@ -343,6 +344,14 @@ impl Machine for Aarch64 {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0xd65f03c0);
+    }
+
+    fn link(c: &mut Asm<'_, Self>, i: i64) {
+        Self::save(c, Reg::new(30), i as i32);
+    }
+
+    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+        Self::restore(c, Reg::new(30), i as i32);
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
@@ -427,6 +436,9 @@ impl Machine for Aarch64 {
             c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x910003e0);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((d.n & 0x1f) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd10003e0);
+        } else if Reg::new(31).n == Reg::new(31).n {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x8b3163e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | 0x8b1103e0);
@@ -594,6 +606,9 @@ impl Core for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | ((i as u32 & 0xfff) << 10) | 0x91000000);
         } else if fits_unsigned(i.wrapping_neg(), 12, 0) {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xfff) << 10) | 0xd1000000);
+        } else if s.n == Reg::new(31).n {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x8b3163e0);
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000);

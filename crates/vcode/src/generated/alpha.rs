@@ -259,7 +259,8 @@ impl Machine for Alpha {
     const FLOAT_SCRATCH: Float = Float::new(30);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINK: Option<Reg> = Some(Reg::new(26));
+    const LINKS: bool = true;
+    const REACH: u32 = 4294967295;
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
@@ -287,6 +288,14 @@ impl Machine for Alpha {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0x6bfa8001);
+    }
+
+    fn link(c: &mut Asm<'_, Self>, i: i64) {
+        Self::save(c, Reg::new(26), i as i32);
+    }
+
+    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+        Self::restore(c, Reg::new(26), i as i32);
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

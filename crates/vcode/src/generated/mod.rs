@@ -11,6 +11,9 @@ pub(crate) mod instructions;
 /// MIPS, big-endian, o32.
 pub mod mips;
 pub(crate) mod mips_table;
+/// Power, 64 bits, little-endian, ELFv2.
+pub mod ppc64le;
+pub(crate) mod ppc64le_table;
 /// RISC-V, 64 bits.
 pub mod riscv64;
 pub(crate) mod riscv64_table;

@@ -259,7 +259,8 @@ impl Machine for Riscv64 {
     const FLOAT_SCRATCH: Float = Float::new(31);
     const RESULT: Reg = Reg::new(10);
     const FLOAT_RESULT: Float = Float::new(10);
-    const LINK: Option<Reg> = Some(Reg::new(1));
+    const LINKS: bool = true;
+    const REACH: u32 = 4032;
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
@@ -287,6 +288,14 @@ impl Machine for Riscv64 {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word(0x00008067);
+    }
+
+    fn link(c: &mut Asm<'_, Self>, i: i64) {
+        Self::save(c, Reg::new(1), i as i32);
+    }
+
+    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+        Self::restore(c, Reg::new(1), i as i32);
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

@@ -218,7 +218,8 @@ impl Machine for Sparc64 {
     const FLOAT_SCRATCH: Float = Float::new(30);
     const RESULT: Reg = Reg::new(8);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINK: Option<Reg> = Some(Reg::new(15));
+    const LINKS: bool = true;
+    const REACH: u32 = 4294967295;
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
@@ -246,6 +247,14 @@ impl Machine for Sparc64 {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word_big(0x81c3e008);
+    }
+
+    fn link(c: &mut Asm<'_, Self>, i: i64) {
+        Self::save(c, Reg::new(15), i as i32);
+    }
+
+    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+        Self::restore(c, Reg::new(15), i as i32);
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

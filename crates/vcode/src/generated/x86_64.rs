@@ -278,7 +278,8 @@ impl Machine for X86_64 {
     const FLOAT_SCRATCH: Float = Float::new(15);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINK: Option<Reg> = None;
+    const LINKS: bool = false;
+    const REACH: u32 = 4294967295;
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
@@ -304,6 +305,14 @@ impl Machine for X86_64 {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(1);
         c.cursor.bytes(0xc3, 1);
+    }
+
+    fn link(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn unlink(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

@@ -408,5 +408,7 @@ mod tests {
         check::<crate::sparc64::Reg>();
         check::<crate::sparc64::Float>();
         check::<crate::alpha::Reg>();
+        check::<crate::ppc64le::Reg>();
+        check::<crate::ppc64le::Float>();
     }
 }

@@ -29,13 +29,14 @@ pub struct Target {
 }
 
 /// Every machine.
-pub const MACHINES: [Target; 6] = [
+pub const MACHINES: [Target; 7] = [
     Target { name: "x86_64", table: &decode::X86_64, assemble: assemble::<crate::x86_64::X86_64> },
     Target { name: "aarch64", table: &decode::AARCH64, assemble: assemble::<crate::aarch64::Aarch64> },
     Target { name: "riscv64", table: &decode::RISCV64, assemble: assemble::<crate::riscv64::Riscv64> },
     Target { name: "mips", table: &decode::MIPS, assemble: assemble::<crate::mips::Mips> },
     Target { name: "sparc64", table: &decode::SPARC64, assemble: assemble::<crate::sparc64::Sparc64> },
     Target { name: "alpha", table: &decode::ALPHA, assemble: assemble::<crate::alpha::Alpha> },
+    Target { name: "ppc64le", table: &decode::PPC64LE, assemble: assemble::<crate::ppc64le::Ppc64le> },
 ];
 
 /// What a part of a function's bytes is.

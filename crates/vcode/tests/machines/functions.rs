@@ -289,12 +289,21 @@ where
     for (index, example) in examples.iter().enumerate() {
         let types: Vec<Type> = example.types.iter().map(|ty| ty.ty).collect();
         let result = example.result(M::LONG_BITS);
-        for kind in [Kind::Leaf, Kind::Calls] {
+        // Large frames are entered another way; a few are enough of them.
+        let frames = if index < 10 {
+            &[(Kind::Leaf, 0), (Kind::Calls, 0), (Kind::Leaf, 100_000)][..]
+        } else {
+            &[(Kind::Leaf, 0), (Kind::Calls, 0)]
+        };
+        for &(kind, frame_bytes) in frames {
             // C calls generated code, which computes the sum.
-            let name = format!("callee of signature {index} {types:?}");
+            let name = format!("callee of signature {index} {types:?} with {frame_bytes} bytes");
             let mut params = vec![Param::NONE; types.len()];
             let caller = symbol(&example.name("caller", index));
             batch.add_callee::<M>(&name, &types, &mut params, kind, caller, result, |asm, params| {
+                if frame_bytes != 0 {
+                    asm.local_bytes(frame_bytes, 8);
+                }
                 sum_parameters::<M>(asm, &types, params);
             });
         }

@@ -74,6 +74,16 @@ const ALPHA: Tools = Tools {
     table: &decode::ALPHA,
 };
 
+const PPC64LE: Tools = Tools {
+    prefix: "powerpc64le-linux-gnu-",
+    qemu: Some("qemu-ppc64le"),
+    sysroot: None,
+    assembler: &["-a64", "-mlittle", "-mpower8"],
+    prelude: ".text\n",
+    little: true,
+    table: &decode::PPC64LE,
+};
+
 /// `QJ_TEST=quick` tries fewer operands and compilers.
 fn is_quick() -> bool {
     std::env::var("QJ_TEST").as_deref() == Ok("quick")
@@ -179,4 +189,9 @@ fn sparc64_instructions() {
 #[test]
 fn alpha_instructions() {
     matrix::<quaject_vcode::alpha::Alpha>(&ALPHA);
+}
+
+#[test]
+fn ppc64le_instructions() {
+    matrix::<quaject_vcode::ppc64le::Ppc64le>(&PPC64LE);
 }

@@ -89,7 +89,8 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(17)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
-#define QJV_LINK qjv_reg(30)
+#define QJV_LINKS 1
+#define QJV_REACH 4294967295u
 #define QJV_WIDTHS {{128, UINT64_C(0x10), UINT64_C(0x0)}}
 #define V_HAS_CRC (UINT64_C(1) << 0)
 #define V_HAS_LSE (UINT64_C(1) << 1)
@@ -236,6 +237,9 @@ QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x91000000u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd1000000u);
+    } else if (s.n == qjv_reg(31).n) {
+        c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x8b3163e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8b110000u);
@@ -4379,12 +4383,25 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_word(c->ip, 0xd65f03c0u);
 }
 
+QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+    v_variable at = {(int32_t)i};
+    qjv_stl_local(c, qjv_reg(30), at);
+}
+
+QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+    v_variable at = {(int32_t)i};
+    qjv_ldl_local(c, qjv_reg(30), at);
+}
+
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x910003e0u);
     } else if (qjv_fits_unsigned((int64_t)(0 - (uint64_t)i), 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 10) | 0xd10003e0u);
+    } else if (qjv_reg(31).n == qjv_reg(31).n) {
+        c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x8b3163e0u);
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x8b1103e0u);

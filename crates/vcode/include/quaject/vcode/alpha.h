@@ -88,7 +88,8 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(28)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
-#define QJV_LINK qjv_reg(26)
+#define QJV_LINKS 1
+#define QJV_REACH 4294967295u
 #define V_HAS_CIX (UINT64_C(1) << 0)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
@@ -3659,6 +3660,16 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
 QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, 0x6bfa8001u);
+}
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+    v_variable at = {(int32_t)i};
+    qjv_stl_local(c, qjv_reg(26), at);
+}
+
+QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+    v_variable at = {(int32_t)i};
+    qjv_ldl_local(c, qjv_reg(26), at);
 }
 
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {

@@ -13,6 +13,8 @@ enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 1 };
 enum { QJV_OUTGOING = 0, QJV_HOME = 16, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 #elif defined(__sparc__)
 enum { QJV_OUTGOING = 128, QJV_HOME = 48, QJV_EXTENDS = 1, QJV_COUNTS_FLOATS = 0 };
+#elif defined(__powerpc64__)
+enum { QJV_OUTGOING = 32, QJV_HOME = 64, QJV_EXTENDS = 1, QJV_COUNTS_FLOATS = 0 };
 #else
 enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 #endif

@@ -20,6 +20,9 @@ enum { QJV_INCOMING = 0, QJV_BOTTOM = 16, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_S
 #elif defined(__sparc__)
 enum { QJV_INCOMING = 2047 + 128, QJV_BOTTOM = 176, QJV_BIAS = 2047, QJV_SINGLE_AT = 4, QJV_SINGLE_SHIFT = 1,
        QJV_MISALIGNED = 0, QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 1, QJV_PROLOGUE = 128 };
+#elif defined(__powerpc64__)
+enum { QJV_INCOMING = 32, QJV_BOTTOM = 32, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
+       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 192 };
 #else
 enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
        QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128 };
@@ -51,11 +54,16 @@ QJV_INLINE qjv_place qjv_next_place(qjv_counters *counters, char type) {
     if (at / 4 >= ints) return qjv_make_place(QJV_ON_STACK, at, 0);
     if (type == 'd') return qjv_make_place(QJV_IN_PAIR, qjv_int_args[at / 4], qjv_int_args[at / 4 + 1]);
     return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 4], 0);
-#elif defined(__sparc__)
+#elif defined(__sparc__) || defined(__powerpc64__)
     at = counters->stack;
     counters->stack += 8;
     if (qjv_is_float(type)) {
-        if (at / 8 < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at / 8], 0);
+#if defined(__sparc__)
+        uint32_t which = at / 8;
+#else
+        uint32_t which = counters->floating++;
+#endif
+        if (which < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[which], 0);
     } else if (at / 8 < ints) {
         return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 8], 0);
     }
@@ -413,13 +421,11 @@ QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
     qjv_function *f = c->f;
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
     uint32_t used = 0, slot = 1;
-#ifdef QJV_LINK
-    if (f->calls) {
+    if (QJV_LINKS && f->calls) {
         used = slot;
-        if (what == 's') qjv_stl_local(c, QJV_LINK, at);
-        if (what == 'l') qjv_ldl_local(c, QJV_LINK, at);
+        if (what == 's') qjv_link(c, at.offset);
+        if (what == 'l') qjv_unlink(c, at.offset);
     }
-#endif
     for (size_t index = 0; index < QJV_COUNT(qjv_int_saved); index++) {
         at.offset += 8;
         slot++;
@@ -469,9 +475,10 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     saved = *c;
     c->ip = buffer;
     c->left = sizeof buffer - QJV_SLACK;
-    if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, 0);
     if (size) qjv_enter(c, (int64_t)size);
     qjv_each_saved(c, 's');
+    /* Last: a large frame is entered by way of the scratch register. */
+    if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);
     length = (size_t)(c->ip - buffer);
     *c = saved;
     if (length > QJV_PROLOGUE) {

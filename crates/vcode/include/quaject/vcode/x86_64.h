@@ -60,6 +60,8 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
+#define QJV_LINKS 0
+#define QJV_REACH 4294967295u
 #define QJV_WIDTHS {{128, UINT64_C(0x400), UINT64_C(0x10)}, {256, UINT64_C(0x800), UINT64_C(0x20)}, {512, UINT64_C(0x1000), UINT64_C(0x40)}}
 #define V_HAS_POPCNT (UINT64_C(1) << 0)
 #define V_HAS_LZCNT (UINT64_C(1) << 1)
@@ -5811,6 +5813,16 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
 QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 1);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc3), 1);
+}
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+    (void)c;
+    (void)i;
+}
+
+QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+    (void)c;
+    (void)i;
 }
 
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
