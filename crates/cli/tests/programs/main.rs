@@ -7,6 +7,7 @@ mod hdlc;
 mod line_editor;
 mod modbus;
 mod mqtt;
+mod nat;
 mod ping;
 mod tcpip;
 mod tftp;

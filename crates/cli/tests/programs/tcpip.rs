@@ -209,7 +209,7 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 
 /// The Internet checksum (RFC 1071) of parts of even length, but for the last.
-fn checksum(parts: &[&[u8]]) -> [u8; 2] {
+pub(super) fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let bytes = parts.concat();
     let sum: u64 =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |byte| u64::from(*byte))).sum();
@@ -218,7 +218,7 @@ fn checksum(parts: &[&[u8]]) -> [u8; 2] {
 }
 
 /// Flips bits anywhere from `first` on, once in `rarely` times.
-fn damage(random: &mut Random, bytes: &mut [u8], first: usize, rarely: u64) {
+pub(super) fn damage(random: &mut Random, bytes: &mut [u8], first: usize, rarely: u64) {
     if random.below(rarely) == 0 && first < bytes.len() {
         for _ in 0..=random.below(3) {
             let at = first + random.below((bytes.len() - first) as u64) as usize;

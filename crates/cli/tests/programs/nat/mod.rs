@@ -1,0 +1,159 @@
+//! NAT44 (examples/nat): between two networks, where the kernels' ping, curl and nc use it; its ports and sessions as time
+//! passes; and what it makes of any packets, judged without its arithmetic.
+
+mod packets;
+
+use super::{Random, engines, repository};
+use quaject_test_support::{Effort, quick_compiler, tool};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs a script in which `inside` and `outside` run a command on either side of the router. Beyond it is 198.51.100.1.
+fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
+    let script = format!(
+        "unshare --net sleep 1000 & inside=$!\n\
+         unshare --net sleep 1000 & outside=$!\n\
+         $QJ run $NAT --engine {engine} {options} & nat=$!\n\
+         trap 'kill $inside $outside; kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended' EXIT\n\
+         for i in $(seq 600); do\n\
+             ip link show nat1 >/dev/null 2>&1 && break; kill -0 $nat || exit 1; sleep 0.05\n\
+         done\n\
+         inside() {{ nsenter --net=/proc/$inside/ns/net \"$@\"; }}\n\
+         outside() {{ nsenter --net=/proc/$outside/ns/net \"$@\"; }}\n\
+         ip link set nat0 netns $inside && ip link set nat1 netns $outside || exit 1\n\
+         inside ip address add 10.78.0.2/24 dev nat0 && inside ip address add 10.78.0.3/24 dev nat0 || exit 1\n\
+         inside ip link set nat0 up && inside ip route add default via 10.78.0.1 || exit 1\n\
+         outside ip link set lo up && outside ip address add 198.51.100.1/32 dev lo || exit 1\n\
+         outside ip address add 203.0.113.254/24 dev nat1 && outside ip link set nat1 up || exit 1\n\
+         # Servers outside: files of this folder, and who sends datagrams to 7001 and 7002.\n\
+         nsenter --net=/proc/$outside/ns/net $QJ run $HTTP --bind eventC=tcp:0.0.0.0:8080 --bind requestC=tcp:0.0.0.0:8080 & servers=$!\n\
+         for port in 7001 7002; do nsenter --net=/proc/$outside/ns/net $QJ run who.esp --bind inC=udp:0.0.0.0:$port & servers=\"$servers $!\"; done\n\
+         trap 'kill $servers $inside $outside; kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended' EXIT\n\
+         for i in $(seq 600); do outside nc -z 198.51.100.1 8080 && break; sleep 0.05; done\n\
+         {script}"
+    );
+    fs::write(folder.join("who.esp"), WHO).expect("the folder is writable");
+    Command::new("unshare")
+        .args(["--net", "bash", "-c", &script])
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("CC", quick_compiler())
+        .env("NAT", repository("examples/nat/nat.esp"))
+        .env("HTTP", repository("examples/tcpip/kernel.esp"))
+        .current_dir(folder)
+        .output()
+        .expect("every Linux has `unshare`")
+}
+
+/// Writes who has sent what into a file.
+const WHO: &str = "
+channel inC(u32, u16, bytes[<=80]) external out;
+channel sayC(u32, u16, bytes[<=80]) external in = \"text:-\";
+process who { while { in(inC, $address, $port, $what); out(sayC, address, port, what); } }
+";
+
+fn tools_are_there() -> bool {
+    ["ip", "ping", "curl", "nc"].iter().all(|name| tool(&[name]).is_some())
+}
+
+fn folder(sizes: &[usize]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for size in sizes {
+        let mut random = Random(*size as u64 + 1);
+        let content: Vec<u8> = (0..*size).map(|_| random.byte()).collect();
+        fs::write(folder.path().join(size.to_string()), content).expect("the folder is writable");
+    }
+    folder
+}
+
+fn assert_said(output: &Output, expected: &str, what: &str) {
+    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}: {said}{complaint}");
+    assert_eq!(said, expected, "{what}: {complaint}");
+    assert!(!complaint.contains("fault["), "{what}: {complaint}");
+}
+
+#[test]
+fn ping_curl_and_nc_reach_what_is_outside() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[0, 1_461, 1_048_576]);
+    for engine in engines() {
+        let script = "
+            for size in 0 56 1472; do inside ping -q -c 2 -i 0.1 -W 20 -s $size 198.51.100.1 | grep -o '2 received'; done
+            inside ping -q -c 1 -W 20 10.78.0.1 | grep -o '1 received'
+            inside ping -c 1 -W 20 -t 1 198.51.100.1 | grep -o 'From 10.78.0.1 .*'
+            for size in 0 1461 1048576; do
+                inside curl -sS -m 60 http://198.51.100.1:8080/$size | cmp - $size || echo $size differs
+            done
+            # Two hosts, one port each, the same, at once.
+            for host in 2 3; do
+                (inside curl -sS -m 60 --interface 10.78.0.$host --local-port 4000 http://198.51.100.1:8080/1048576 |
+                    cmp - 1048576 || echo $host differs) & all=\"$all $!\"
+            done
+            wait $all
+            # The other way, and a half-closed connection.
+            outside nc -l 198.51.100.1 9000 > got & all=$!
+            for i in $(seq 600); do outside ss -ltn | grep -q :9000 && break; sleep 0.05; done
+            inside timeout 60 nc -N 198.51.100.1 9000 < 1048576; wait $all; cmp got 1048576
+            # One port outside for a port inside, whoever it talks to.
+            for host in 2 3; do
+                for port in 7001 7002; do echo $host | inside nc -u -w 1 -s 10.78.0.$host -p 5000 198.51.100.1 $port; done
+            done
+            # Nobody listens there, which the host is told.
+            inside bash -c 'exec 3<>/dev/udp/198.51.100.1/9; for i in $(seq 100); do echo x >&3 || exit; sleep 0.05; done' 2>&1 |
+                grep -o refused
+            # Strangers do not come in, and the network inside is not seen.
+            outside curl -s -m 1 http://203.0.113.1:32768/; echo $?
+            outside ip route add 10.78.0.0/24 via 203.0.113.1
+            outside ping -q -c 1 -W 1 10.78.0.2 | grep -o '0 received'
+            inside ping -q -c 1 -W 20 198.51.100.1 | grep -o '1 received'
+        ";
+        let output = between(engine, "", folder.path(), script);
+        // Datagrams arrive while the rest is under way.
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (mut senders, rest): (Vec<&str>, Vec<&str>) =
+            said.lines().partition(|line| line.starts_with("3405803777 "));
+        senders.sort_unstable();
+        let ports: Vec<&str> = senders.iter().filter_map(|line| line.split(' ').nth(1)).collect();
+        assert_eq!(senders.len(), 4, "{engine}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(ports[0] == ports[1] && ports[1] != ports[2] && ports[2] == ports[3], "{engine}: {senders:?}");
+        let expected = "2 received\n2 received\n2 received\n1 received\nFrom 10.78.0.1 icmp_seq=1 Time to live exceeded\n\
+            refused\n28\n0 received\n1 received\n";
+        let output = Output { stdout: (rest.join("\n") + "\n").into_bytes(), ..output };
+        assert_said(&output, expected, engine);
+    }
+}
+
+#[test]
+fn bad_networks_are_borne() {
+    if !tools_are_there() {
+        return;
+    }
+    let size = Effort::wanted().pick(30_000, 200_000, 4_000_000);
+    let folder = folder(&[size]);
+    for engine in &engines()[..Effort::wanted().pick(1, engines().len(), engines().len())] {
+        let script = format!(
+            "for i in 1 2 3 4; do
+                 (inside curl -sS -m 100 http://198.51.100.1:8080/{size} | cmp - {size} || echo $i differs) & all=\"$all $!\"
+             done
+             wait $all"
+        );
+        let output = between(engine, "--fault tap:loss=2%,dup=2%,reorder=2%,flip=1%,seed=3", folder.path(), &script);
+        assert_said(&output, "", engine);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(complaint.contains("lost") && complaint.contains("doubled"), "{engine}: {complaint}");
+    }
+}
+
+/// How long ports and sessions live, on the virtual clock.
+#[test]
+fn ports_and_sessions_live_as_long_as_they_should() {
+    let folder = repository("crates/cli/tests/programs/nat");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    command.env("CC", quick_compiler()).arg("test").arg(folder);
+    command.args(engines().iter().flat_map(|engine| ["--engine", engine]));
+    let output = command.output().expect("cargo built qj");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
