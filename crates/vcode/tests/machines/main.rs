@@ -120,6 +120,7 @@ where
     layers::add_strength::<M>(&mut batch, if is_quick() { 20 } else { 500 });
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);
+    c_header::run_frames(tools);
     batch.check_encodings();
     batch.run();
 }
