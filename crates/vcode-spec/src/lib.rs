@@ -13,6 +13,7 @@ mod print_c;
 mod print_docs;
 mod print_extension;
 mod print_layers;
+mod print_peephole;
 mod print_rust;
 mod print_tables;
 mod print_tests;
@@ -131,6 +132,10 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
     files.push(Generated {
         path: "crates/vcode/src/generated/virtual_registers.rs".into(),
         text: print_layers::virtual_registers(&ops, &machines),
+    });
+    files.push(Generated {
+        path: "crates/vcode/src/generated/peephole.rs".into(),
+        text: print_peephole::window(&ops, &machines),
     });
     files.push(Generated { path: "docs/vcode-instructions.md".into(), text: print_docs::page(&ops, &machines) });
     Ok(files)

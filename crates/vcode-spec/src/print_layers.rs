@@ -12,7 +12,7 @@ pub(crate) struct Instruction<'a> {
     pub(crate) op: &'a PortableOp,
     pub(crate) ty: Type,
     pub(crate) form: Form,
-    name: String,
+    pub(crate) name: String,
 }
 
 /// Those, in order of their numbers.
@@ -76,7 +76,9 @@ pub(crate) fn instructions(ops: &[PortableOp], machines: &[Machine]) -> String {
                 Parameter::Register(letter, Class::Float | Class::Vector) => {
                     (format!("Float({})", access(op, letter)), format!("o.float({index})"))
                 }
-                Parameter::Immediate(ty) => (format!("Immediate(Type::{:?})", held(ty)), immediate(ty, index)),
+                Parameter::Immediate(ty) => {
+                    (format!("Immediate(Type::{:?})", held(ty)), immediate(ty, &format!("o.immediate({index})")))
+                }
                 Parameter::Offset => ("Offset".into(), format!("o.immediate({index}) as i32")),
                 Parameter::Local => ("Local".into(), format!("o.local({index})")),
                 Parameter::Label => ("Label".into(), format!("o.label({index})")),
@@ -117,13 +119,14 @@ fn held(ty: Type) -> Type {
     }
 }
 
-fn immediate(ty: Type, index: usize) -> String {
+/// The constant of an instruction, from the 64 bits that `held` spells.
+pub(crate) fn immediate(ty: Type, held: &str) -> String {
     match ty {
-        Type::F => format!("f32::from_bits(o.immediate({index}) as u32)"),
-        Type::D => format!("f64::from_bits(o.immediate({index}) as u64)"),
-        Type::L => format!("o.immediate({index})"),
+        Type::F => format!("f32::from_bits({held} as u32)"),
+        Type::D => format!("f64::from_bits({held} as u64)"),
+        Type::L => held.to_owned(),
         Type::V | Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::Ul | Type::P => {
-            format!("o.immediate({index}) as {}", rust_type(ty))
+            format!("{held} as {}", rust_type(ty))
         }
     }
 }

@@ -541,6 +541,12 @@ impl<'a, M: Machine> Asm<'a, M> {
         self.f.labels.get(label.0).unwrap_or(UNBOUND)
     }
 
+    /// Whether a label is yet to be bound.
+    #[inline]
+    pub(crate) fn is_ahead(&self, label: Label) -> bool {
+        self.target(label) == UNBOUND
+    }
+
     /// Notes that the instruction at `site` refers to a label, which is at `target`.
     #[inline(always)]
     pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label, target: u32) {

@@ -11,6 +11,7 @@ pub(crate) mod instructions;
 /// MIPS, big-endian, o32.
 pub mod mips;
 pub(crate) mod mips_table;
+pub(crate) mod peephole;
 /// Power, 64 bits, little-endian, ELFv2.
 pub mod ppc64le;
 pub(crate) mod ppc64le_table;

@@ -2,6 +2,7 @@
 
 pub mod client;
 mod division;
+pub mod peephole;
 pub mod schedule;
 pub mod strength;
 pub mod table;

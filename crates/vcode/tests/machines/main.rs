@@ -8,6 +8,7 @@ mod harness;
 mod instructions;
 mod interpreter;
 mod layers;
+mod peephole;
 mod programs;
 mod vectors;
 
@@ -118,6 +119,7 @@ where
     layers::add_virtual::<M>(&mut batch, if is_quick() { 20 } else { 400 }, &examples, |name| symbols[name]);
     layers::add_scheduled::<M>(&mut batch);
     layers::add_strength::<M>(&mut batch, if is_quick() { 20 } else { 500 });
+    peephole::add::<M>(&mut batch, if is_quick() { 60 } else { 1500 });
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);
     c_header::run_frames(tools);

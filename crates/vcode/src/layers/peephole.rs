@@ -1,0 +1,239 @@
+//! A window over the last few instructions, which are held back and improved before they are written ("VCODE" 6.2 names
+//! the lack of one as a fault of the system).
+//!
+//! ```text
+//!   client ──> improved by what is held ──> [ older ... newer ] ──> written by the core
+//!                                           dead ones drop out
+//! ```
+//!
+//! A new instruction is improved by what the held ones tell: a copy is looked through, constants are computed, an
+//! operation that changes nothing is a copy or nothing, sums of constants join, a load of what was just stored or loaded
+//! is a copy. A held instruction goes when its result is overwritten, or given back with [`Peephole::putreg`], before
+//! anything reads it; a constant that only one instruction reads becomes its immediate; a result that is only copied is
+//! computed where it is copied to. Labels, branches, calls, returns and all that goes through [`Peephole::asm`] end the
+//! window: what is held is written first, in order.
+//!
+//! What it takes for granted:
+//!
+//! - A register that was given back is not read any more by what is written later, before it is written again.
+//! - Registers hold what their instructions say: an `int` is not read as a `long`.
+//! - Memory is memory. Between accesses to the registers of a device, or to what other threads write, call
+//!   [`Peephole::flush`]. The first access to a place always stays, so a faulting one does too.
+//!
+//! Nothing is reordered. Nothing is allocated: the window is part of the value.
+
+mod constants;
+mod rules;
+mod window;
+
+use crate::asm::{Asm, Code, Label};
+use crate::error::Error;
+use crate::frame::Local;
+use crate::generated::core::{Core, Extension};
+use crate::generated::peephole::{Op, write};
+use crate::instruction::Family;
+use crate::layers::client::Client;
+use crate::machine::{Machine, Register};
+use crate::registers::Class;
+use crate::signature::Type;
+use window::{Next, Window};
+
+/// The form of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The last operand is a register, or there is only one form.
+    Register,
+    /// The last operand is a constant.
+    Immediate,
+    /// The base is the stack pointer.
+    Local,
+}
+
+/// What an instruction is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) op: Op,
+    pub(crate) family: Family,
+    pub(crate) ty: Option<Type>,
+    pub(crate) source: Option<Type>,
+    pub(crate) form: Form,
+}
+
+/// An instruction that is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Its immediate, its offset, that of its local, or the bits of its floating constant.
+    pub(crate) constant: i64,
+    pub(crate) label: u32,
+    pub(crate) number: u16,
+    /// The register it writes.
+    pub(crate) to: u8,
+    /// The registers it reads, as its operands go.
+    pub(crate) from: [u8; 3],
+}
+
+/// No register.
+pub(crate) const NONE: u8 = 0xff;
+/// Added to the number of a floating register.
+pub(crate) const FLOAT: u8 = 0x80;
+
+/// The register that is held as `number`.
+#[inline(always)]
+pub(crate) fn int<M: Machine>(number: u8) -> M::Reg {
+    M::Reg::from_number(number)
+}
+
+/// The floating register that is held as `number`.
+#[inline(always)]
+pub(crate) fn float<M: Machine>(number: u8) -> M::Float {
+    M::Float::from_number(number & !FLOAT)
+}
+
+/// A function under construction through a window. The instructions are the methods of [`Core`] and [`Extension`].
+///
+/// ```
+/// # use quaject_vcode::{Asm, Class, Core, Error, Kind, Param, Region, Workspace, layers::peephole::Peephole};
+/// # use quaject_vcode::riscv64::Riscv64;
+/// # let (mut bytes, mut workspace, mut params) = ([0_u8; 512], Workspace::<Riscv64>::new(), [Param::NONE]);
+/// # let asm = Asm::begin(Region::from(&mut bytes[..]), &mut workspace, "%l", &mut params, Kind::Leaf)?;
+/// let mut asm = Peephole::new(asm);
+/// let (x, t) = (params[0].reg(), asm.getreg(Class::Temporary)?);
+/// asm.setl(t, 5);
+/// asm.addl(t, x, t);
+/// asm.movl(x, t);
+/// asm.putreg(t);
+/// asm.retl(x);
+/// assert_eq!(asm.end()?.instructions, 8, "x + 5, and the return");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Peephole<'a, M: Machine> {
+    asm: Asm<'a, M>,
+    window: Window,
+}
+
+impl<'a, M: Machine> Peephole<'a, M>
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    /// Goes on with a function that was begun.
+    pub fn new(asm: Asm<'a, M>) -> Self {
+        Peephole { asm, window: Window::new(M::LONG_BITS) }
+    }
+
+    /// Writes what is held.
+    #[inline(never)]
+    pub fn flush(&mut self) {
+        for held in self.window.held() {
+            write(&mut self.asm, held);
+        }
+        self.window.forget();
+    }
+
+    /// The function itself, for what this layer does not offer; what is held is written first.
+    pub fn asm(&mut self) -> &mut Asm<'a, M> {
+        self.flush();
+        &mut self.asm
+    }
+
+    /// Takes a register, as [`Asm::getreg`].
+    ///
+    /// # Errors
+    /// [`Error::Registers`] when all are taken; it does not stick.
+    pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
+        self.asm.getreg(class)
+    }
+
+    /// Takes a floating register, as [`Asm::getfloat`].
+    ///
+    /// # Errors
+    /// [`Error::Registers`] when all are taken; it does not stick.
+    pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
+        self.asm.getfloat(class)
+    }
+
+    /// Takes a particular register, as [`Asm::claim`].
+    ///
+    /// # Errors
+    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    pub fn claim(&mut self, register: M::Reg) -> Result<(), Error> {
+        self.asm.claim(register)
+    }
+
+    /// Gives a register back: its value is not used any more.
+    pub fn putreg(&mut self, register: M::Reg) {
+        self.asm.putreg(register);
+        self.window.ends(register.number());
+    }
+
+    /// Gives a floating register back: its value is not used any more.
+    pub fn putfloat(&mut self, register: M::Float) {
+        self.asm.putfloat(register);
+        self.window.ends(FLOAT | register.number());
+    }
+
+    /// Makes a label, as [`Asm::label`].
+    pub fn label(&mut self) -> Label {
+        self.asm.label()
+    }
+
+    /// Binds a label to the next instruction, as [`Asm::bind`].
+    pub fn bind(&mut self, label: Label) {
+        self.asm().bind(label);
+    }
+
+    /// Makes a variable on the stack, as [`Asm::local`].
+    pub fn local(&mut self, ty: Type) -> Local {
+        self.asm.local(ty)
+    }
+
+    /// Makes `bytes` of stack, as [`Asm::local_bytes`].
+    pub fn local_bytes(&mut self, bytes: u32, align: u32) -> Local {
+        self.asm.local_bytes(bytes, align)
+    }
+
+    /// The first error so far, as [`Asm::error`].
+    pub fn error(&self) -> Option<Error> {
+        self.asm.error()
+    }
+
+    /// Ends the function, as [`Asm::end`].
+    ///
+    /// # Errors
+    /// The first error since the function was begun.
+    pub fn end(mut self) -> Result<Code, Error> {
+        self.flush();
+        self.asm.end()
+    }
+
+    /// Takes the next instruction. A branch is held too, as the last, when its label is yet to come: the registers that
+    /// it reads are often given back right after it.
+    #[inline(never)]
+    pub(crate) fn push(&mut self, new: Held) {
+        if self.window.ends_in_branch() {
+            self.flush();
+        }
+        match self.window.push(new) {
+            Next::Held => {}
+            Next::Full(oldest) => write(&mut self.asm, &oldest),
+            Next::Branch if self.asm.is_ahead(Label(new.label)) => {}
+            Next::Branch | Next::End => self.flush(),
+        }
+    }
+}
+
+impl<M: Machine> Client for Peephole<'_, M>
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    const LONG_BITS: u32 = M::LONG_BITS;
+    const MOST_TERMS: u32 = <Asm<'_, M> as Client>::MOST_TERMS;
+
+    fn take(&mut self) -> Option<M::Reg> {
+        self.getreg(Class::Temporary).ok()
+    }
+
+    fn give(&mut self, register: M::Reg) {
+        self.putreg(register);
+    }
+}

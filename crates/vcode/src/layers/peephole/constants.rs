@@ -1,0 +1,147 @@
+//! What instructions compute on constants, and which constants are written in one instruction everywhere. Values are held
+//! as their types are: signed ones sign-extended, unsigned ones zero-extended, to 64 bits.
+
+use crate::generated::peephole::Op;
+use crate::signature::Type;
+
+/// Types whose registers hold the same bits for the same value: a copy of one is a copy of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Int,
+    Unsigned,
+    Long,
+    Float,
+    Double,
+}
+
+/// The class of a register that holds this type: narrow ones are held as ints.
+pub(super) fn class(ty: Type) -> Class {
+    match ty {
+        Type::C | Type::Uc | Type::S | Type::Us | Type::I => Class::Int,
+        Type::U => Class::Unsigned,
+        Type::L | Type::Ul | Type::P => Class::Long,
+        Type::F => Class::Float,
+        Type::D => Class::Double,
+    }
+}
+
+/// Bits of a type where a long has `long`.
+pub(super) fn bits(ty: Type, long: u32) -> u32 {
+    match class(ty) {
+        Class::Int | Class::Unsigned | Class::Float => 32,
+        Class::Long => long,
+        Class::Double => 64,
+    }
+}
+
+/// Whether values of a type are signed.
+pub(super) fn is_signed(ty: Type) -> bool {
+    match ty {
+        Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::L => true,
+        Type::U | Type::Ul | Type::P | Type::F | Type::D => false,
+    }
+}
+
+/// A value as its type holds it.
+pub(super) fn hold(ty: Type, long: u32, value: i64) -> i64 {
+    match (bits(ty, long), is_signed(ty)) {
+        (32, true) => i64::from(value as i32),
+        (32, false) => i64::from(value as u32),
+        (_, _) => value,
+    }
+}
+
+/// Whether every machine loads the constant in one instruction.
+pub(super) fn is_small(value: i64) -> bool {
+    (-1024..1024).contains(&value)
+}
+
+/// Whether every machine adds the constant, or reaches so far from a base, in one instruction.
+pub(super) fn is_near(value: i64) -> bool {
+    (-255..256).contains(&value)
+}
+
+/// What a binary operation or shift on integers computes; `None` for those that are undefined or not known here.
+pub(super) fn binary(op: Op, ty: Type, long: u32, left: i64, right: i64) -> Option<i64> {
+    let width = i64::from(bits(ty, long));
+    let count = if (0..width).contains(&right) { Some(right as u32) } else { None };
+    let value = match op {
+        Op::Add => left.wrapping_add(right),
+        Op::Sub => left.wrapping_sub(right),
+        Op::Mul => left.wrapping_mul(right),
+        Op::And => left & right,
+        Op::Or => left | right,
+        Op::Xor => left ^ right,
+        Op::Lsh => left << count?,
+        Op::Rsh if is_signed(ty) => left >> count?,
+        Op::Rsh => (left as u64 >> count?) as i64,
+        _ => return None,
+    };
+    Some(hold(ty, long, value))
+}
+
+/// What a unary operation on integers computes.
+pub(super) fn unary(op: Op, ty: Type, long: u32, value: i64) -> Option<i64> {
+    let value = match op {
+        Op::Mov => value,
+        Op::Neg => value.wrapping_neg(),
+        Op::Com => !value,
+        Op::Not => i64::from(value == 0),
+        _ => return None,
+    };
+    Some(hold(ty, long, value))
+}
+
+/// Whether a branch on two constants is taken.
+pub(super) fn is_taken(op: Op, ty: Type, left: i64, right: i64) -> Option<bool> {
+    let order = if is_signed(ty) { left.cmp(&right) } else { (left as u64).cmp(&(right as u64)) };
+    Some(match op {
+        Op::Blt => order.is_lt(),
+        Op::Ble => order.is_le(),
+        Op::Bgt => order.is_gt(),
+        Op::Bge => order.is_ge(),
+        Op::Beq => order.is_eq(),
+        Op::Bne => order.is_ne(),
+        _ => return None,
+    })
+}
+
+/// The operation with its operands exchanged: itself if it is commutative, the mirrored branch.
+pub(super) fn mirrored(op: Op) -> Option<Op> {
+    Some(match op {
+        Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor | Op::Beq | Op::Bne => op,
+        Op::Blt => Op::Bgt,
+        Op::Ble => Op::Bge,
+        Op::Bgt => Op::Blt,
+        Op::Bge => Op::Ble,
+        _ => return None,
+    })
+}
+
+/// What an operation is whose right operand is a constant that makes it simple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Simple {
+    /// The left operand.
+    Left,
+    /// A constant.
+    Constant(i64),
+}
+
+/// What is simple for this right operand, whatever the left one.
+pub(super) fn simple(op: Op, ty: Type, long: u32, right: i64) -> Option<Simple> {
+    match (op, right) {
+        (Op::Add | Op::Sub | Op::Or | Op::Xor | Op::Lsh | Op::Rsh, 0) | (Op::Mul | Op::Div, 1) => Some(Simple::Left),
+        (Op::Mul | Op::And, 0) => Some(Simple::Constant(0)),
+        (Op::And, right) if right == hold(ty, long, -1) => Some(Simple::Left),
+        (_, _) => None,
+    }
+}
+
+/// What is simple for two equal operands.
+pub(super) fn simple_of_equals(op: Op) -> Option<Simple> {
+    match op {
+        Op::Sub | Op::Xor => Some(Simple::Constant(0)),
+        Op::And | Op::Or => Some(Simple::Left),
+        _ => None,
+    }
+}

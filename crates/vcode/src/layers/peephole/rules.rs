@@ -1,0 +1,417 @@
+//! What a new instruction becomes in view of those that are held. Each rule is right by itself, and none makes the code
+//! longer on any machine.
+
+use super::constants::{
+    Class, Simple, binary, bits, class, hold, is_near, is_signed, is_small, is_taken, mirrored, simple,
+    simple_of_equals, unary,
+};
+use super::window::{Window, keeps_its_place, number};
+use super::{Form, Held, NONE, Shape};
+use crate::generated::peephole::Op;
+use crate::instruction::Family;
+use crate::signature::Type;
+
+/// The class of a source of an instruction, by its place among them, if copies of it may be looked through.
+fn source_class(shape: &Shape, place: usize) -> Option<Class> {
+    match shape.family {
+        // Its sources differ in type.
+        Family::Binary if shape.op == Op::Crc32c => None,
+        Family::Binary | Family::Shift | Family::Unary | Family::Branch => shape.ty.map(class),
+        Family::Convert => shape.source.map(class),
+        Family::Store if place == 0 => shape.ty.map(class),
+        Family::Load | Family::Store => Some(Class::Long),
+        Family::Set
+        | Family::Return
+        | Family::Label
+        | Family::Register
+        | Family::Nullary
+        | Family::Select
+        | Family::Checked
+        | Family::Exchange
+        | Family::Hint => None,
+    }
+}
+
+impl Window {
+    /// The instruction as it is worth to be written; `None` if it is not.
+    pub(super) fn improved(&mut self, mut new: Held) -> Option<Held> {
+        if !self.is_valid(&new) {
+            return Some(new);
+        }
+        self.look_through_copies(&mut new);
+        let shape = new.shape();
+        match shape.family {
+            Family::Binary | Family::Shift if shape.ty.is_some_and(|ty| !ty.is_float()) => new = self.operation(new),
+            Family::Unary | Family::Convert => new = self.conversion(new).unwrap_or(new),
+            Family::Load => new = self.load(self.address(new, 0)),
+            Family::Store => {
+                new = self.address(new, 1);
+                return (!self.is_stored(&new)).then(|| {
+                    self.overwrite(&new);
+                    new
+                });
+            }
+            Family::Branch => return self.branch(new),
+            Family::Binary
+            | Family::Shift
+            | Family::Set
+            | Family::Return
+            | Family::Label
+            | Family::Register
+            | Family::Nullary
+            | Family::Select
+            | Family::Checked
+            | Family::Exchange
+            | Family::Hint => {}
+        }
+        if new.shape().op == Op::Mov {
+            self.look_through_copies(&mut new);
+        }
+        (!self.is_known(&new)).then_some(new)
+    }
+
+    /// Whether the core writes it without an error: a constant fits its type, a count its width.
+    pub(super) fn is_valid(&self, held: &Held) -> bool {
+        let shape = held.shape();
+        let Some(ty) = shape.ty else { return true };
+        match (shape.family, shape.form) {
+            (Family::Shift, Form::Immediate) => (0..i64::from(bits(ty, self.long))).contains(&held.constant),
+            (Family::Load | Family::Store, Form::Immediate) => i32::try_from(held.constant).is_ok(),
+            (_, Form::Immediate) if !ty.is_float() => hold(ty, self.long, held.constant) == held.constant,
+            (_, Form::Register | Form::Immediate | Form::Local) => true,
+        }
+    }
+
+    /// The last held instruction that writes a register.
+    fn writer(&self, register: u8) -> Option<(usize, &Held)> {
+        let held = self.held();
+        held.iter().rposition(|held| held.to == register).map(|at| (at, &held[at]))
+    }
+
+    /// Whether nothing that is held from `at` on writes the register.
+    fn is_kept(&self, register: u8, at: usize) -> bool {
+        self.held()[at..].iter().all(|held| held.to != register)
+    }
+
+    /// The constant that a register of this class holds.
+    fn constant(&self, register: u8, wanted: Class) -> Option<i64> {
+        let (_, held) = self.writer(register)?;
+        let shape = held.shape();
+        let known = shape.op == Op::Set && shape.ty.map(class) == Some(wanted) && self.is_valid(held);
+        known.then_some(held.constant)
+    }
+
+    /// Reads what was copied in place of the copy.
+    fn look_through_copies(&self, new: &mut Held) {
+        let shape = new.shape();
+        let keeps = keeps_its_place(new);
+        for (place, register) in new.from.iter_mut().enumerate().take_while(|(_, register)| **register != NONE) {
+            let Some((at, held)) = self.writer(*register) else { continue };
+            let copied = held.shape();
+            let is_copy = copied.op == Op::Mov && !keeps && copied.ty.map(class) == source_class(shape, place);
+            if is_copy && self.is_kept(held.from[0], at + 1) {
+                *register = held.from[0];
+            }
+        }
+    }
+
+    /// `to = constant`.
+    fn set(&self, new: Held, ty: Type, constant: i64) -> Option<Held> {
+        let number = number(Op::Set, Some(held_type(ty)), Form::Immediate)?;
+        Some(Held { constant, number, from: [NONE; 3], ..new })
+    }
+
+    /// `to = from`.
+    fn copy(&self, new: Held, ty: Type, from: u8) -> Option<Held> {
+        let number = number(Op::Mov, Some(held_type(ty)), Form::Register)?;
+        Some(Held { constant: 0, number, from: [from, NONE, NONE], ..new })
+    }
+
+    fn simplified(&self, new: Held, ty: Type, simple: Simple, left: u8) -> Option<Held> {
+        match simple {
+            Simple::Left => self.copy(new, ty, left),
+            Simple::Constant(constant) => self.set(new, ty, constant),
+        }
+    }
+
+    /// Binary operations and shifts on integers.
+    fn operation(&mut self, new: Held) -> Held {
+        self.known_operation(new).or_else(|| self.sum(new)).unwrap_or(new)
+    }
+
+    fn known_operation(&self, new: Held) -> Option<Held> {
+        let shape = new.shape();
+        let (op, ty) = (shape.op, shape.ty?);
+        let kind = source_class(shape, 0)?;
+        let constant = |register| self.constant(register, kind).map(|value| hold(ty, self.long, value));
+        let left = constant(new.from[0]);
+        let right = if shape.form == Form::Immediate { Some(new.constant) } else { constant(new.from[1]) };
+        if let (Some(left), Some(right)) = (left, right)
+            && let Some(value) = binary(op, ty, self.long, left, right).filter(|value| is_small(*value))
+        {
+            return self.set(new, ty, value);
+        }
+        if let Some(simple) = right.and_then(|right| simple(op, ty, self.long, right)) {
+            return self.simplified(new, ty, simple, new.from[0]);
+        }
+        if shape.form == Form::Register
+            && mirrored(op) == Some(op)
+            && let Some(simple) = left.and_then(|left| simple(op, ty, self.long, left))
+        {
+            return self.simplified(new, ty, simple, new.from[1]);
+        }
+        if shape.form == Form::Register && new.from[0] == new.from[1] {
+            return self.simplified(new, ty, simple_of_equals(op)?, new.from[0]);
+        }
+        None
+    }
+
+    /// What a held sum or difference adds to its source, if every machine does so in one instruction.
+    fn addend(&self, held: &Held, wanted: Class) -> Option<i64> {
+        let shape = held.shape();
+        let fits = shape.form == Form::Immediate && shape.ty.map(class) == Some(wanted) && is_near(held.constant);
+        match shape.op {
+            Op::Add if fits => Some(held.constant),
+            Op::Sub if fits => Some(-held.constant),
+            _ => None,
+        }
+    }
+
+    /// A sum of a sum: the constants are added now.
+    fn sum(&mut self, new: Held) -> Option<Held> {
+        let ty = new.shape().ty?;
+        let (at, held) = self.writer(new.from[0])?;
+        let total = self.addend(&new, class(ty))? + self.addend(held, class(ty))?;
+        let source = held.from[0];
+        let in_place = held.to == source;
+        let takes_over = new.to == source && !self.held()[at + 1..].iter().any(|held| held.reads(source));
+        let usable = if in_place { takes_over } else { self.is_kept(source, at + 1) };
+        if !usable || !is_near(total) {
+            return None;
+        }
+        let joined = match total {
+            0 => self.copy(new, ty, source)?,
+            1.. => Held { constant: total, number: number(Op::Add, Some(ty), Form::Immediate)?, ..new },
+            _ => Held { constant: -total, number: number(Op::Sub, Some(ty), Form::Immediate)?, ..new },
+        };
+        if in_place {
+            self.remove(at);
+        }
+        let from = [source, NONE, NONE];
+        Some(Held { from, ..joined })
+    }
+
+    /// Copies, complements and conversions of constants.
+    fn conversion(&self, new: Held) -> Option<Held> {
+        let shape = new.shape();
+        let (ty, source) = (shape.ty?, shape.source?);
+        if ty.is_float() || source.is_float() {
+            return None;
+        }
+        let constant = self.constant(new.from[0], source_class(shape, 0)?)?;
+        let value = match shape.family {
+            Family::Convert => hold(ty, self.long, constant),
+            _ => unary(shape.op, ty, self.long, hold(ty, self.long, constant))?,
+        };
+        if !is_small(value) {
+            return None;
+        }
+        self.set(new, ty, value)
+    }
+
+    /// A load or store whose base is at `base` among its sources: known indexes are offsets, and so is what was added to
+    /// the base.
+    fn address(&self, mut new: Held, base: usize) -> Held {
+        let shape = new.shape();
+        if shape.form == Form::Register
+            && let Some(offset) = self.constant(new.from[base + 1], Class::Long).filter(|offset| is_near(*offset))
+            && let Some(number) = number(shape.op, shape.ty, Form::Immediate)
+        {
+            new.number = number;
+            new.constant = offset;
+            new.from[base + 1] = NONE;
+        }
+        if new.shape().form == Form::Immediate
+            && let Some((at, held)) = self.writer(new.from[base])
+            && let Some(offset) = self.addend(held, Class::Long).map(|addend| addend + new.constant)
+            && is_near(offset)
+            && self.is_kept(held.from[0], at)
+        {
+            new.constant = offset;
+            new.from[base] = held.from[0];
+        }
+        new
+    }
+
+    /// A load of what is in a register.
+    fn load(&self, new: Held) -> Held {
+        let copied = new.shape().ty.zip(self.loaded(&new)).and_then(|(ty, from)| self.copy(new, ty, from));
+        copied.unwrap_or(new)
+    }
+
+    fn loaded(&self, new: &Held) -> Option<u8> {
+        let place = Place::of(new, self.long)?;
+        for (at, held) in self.held().iter().enumerate().rev() {
+            let shape = held.shape();
+            let same =
+                Place::of(held, self.long).is_some_and(|other| other.is(&place)) && self.is_base_kept(&place, held, at);
+            match shape.family {
+                Family::Load if same && shape.ty == new.shape().ty => {
+                    return self.is_kept(held.to, at + 1).then_some(held.to);
+                }
+                // A narrow value is extended by its load.
+                Family::Store if same && shape.ty.map(class) == Some(class(place.ty)) && !place.is_narrow() => {
+                    return self.is_kept(held.from[0], at + 1).then_some(held.from[0]);
+                }
+                Family::Store if !self.is_apart(&place, held, at) => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether memory has the value at the place already.
+    fn is_stored(&self, new: &Held) -> bool {
+        let Some(place) = Place::of(new, self.long) else { return false };
+        for (at, held) in self.held().iter().enumerate().rev() {
+            let shape = held.shape();
+            let same =
+                Place::of(held, self.long).is_some_and(|other| other.is(&place)) && self.is_base_kept(&place, held, at);
+            let value = if shape.family == Family::Load { held.to } else { held.from[0] };
+            match shape.family {
+                Family::Load | Family::Store if same && shape.ty == new.shape().ty && value == new.from[0] => {
+                    return self.is_kept(value, at + 1);
+                }
+                Family::Store if !self.is_apart(&place, held, at) => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Removes a store to the same place, if nothing loads between.
+    fn overwrite(&mut self, new: &Held) {
+        let Some(place) = Place::of(new, self.long) else { return };
+        for (at, held) in self.held().iter().enumerate().rev() {
+            match held.shape().family {
+                Family::Store if Place::of(held, self.long).is_some_and(|other| other.is(&place)) => {
+                    if self.is_base_kept(&place, held, at) {
+                        self.remove(at);
+                    }
+                    return;
+                }
+                Family::Load if !self.is_apart(&place, held, at) => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the base of a place has been the same since the instruction at `at`, which has the same.
+    fn is_base_kept(&self, place: &Place, held: &Held, at: usize) -> bool {
+        place.base == NONE || held.to != place.base && self.is_kept(place.base, at + 1)
+    }
+
+    /// Whether what the access at `at` touches is certainly apart from the place.
+    fn is_apart(&self, place: &Place, held: &Held, at: usize) -> bool {
+        Place::of(held, self.long).is_some_and(|other| {
+            other.base == place.base
+                && self.is_base_kept(place, held, at)
+                && (other.offset + other.bytes <= place.offset || place.offset + place.bytes <= other.offset)
+        })
+    }
+
+    /// A branch that is always or never taken is a jump, or nothing; one on zero says so.
+    fn branch(&self, new: Held) -> Option<Held> {
+        let shape = new.shape();
+        let Some(ty) = shape.ty.filter(|ty| !ty.is_float()) else { return Some(new) };
+        let constant = |register| self.constant(register, class(ty)).map(|value| hold(ty, self.long, value));
+        let left = constant(new.from[0]);
+        let right = if shape.form == Form::Immediate { Some(new.constant) } else { constant(new.from[1]) };
+        let equal = shape.form == Form::Register && new.from[0] == new.from[1];
+        let known = if equal { Some((0, 0)) } else { left.zip(right) };
+        if let Some((left, right)) = known
+            && let Some(taken) = is_taken(shape.op, ty, left, right)
+            && let Some(jump) = number(Op::J, None, Form::Register)
+        {
+            let jump = Held { constant: 0, number: jump, from: [NONE; 3], ..new };
+            return taken.then_some(jump);
+        }
+        if shape.form == Form::Immediate {
+            return Some(new);
+        }
+        let on_zero = |op: Option<Op>, from: u8| {
+            // Some machines compare with zero, but not without a sign.
+            if !is_signed(ty) && !matches!(shape.op, Op::Beq | Op::Bne) {
+                return None;
+            }
+            let number = number(op?, shape.ty, Form::Immediate)?;
+            Some(Held { constant: 0, number, from: [from, NONE, NONE], ..new })
+        };
+        let zero = match (left, right) {
+            (_, Some(0)) => on_zero(Some(shape.op), new.from[0]),
+            (Some(0), _) => on_zero(mirrored(shape.op), new.from[1]),
+            (_, _) => None,
+        };
+        Some(zero.unwrap_or(new))
+    }
+
+    /// Whether its register holds the value already.
+    fn is_known(&self, new: &Held) -> bool {
+        let shape = new.shape();
+        if shape.op == Op::Mov && new.to == new.from[0] {
+            return true;
+        }
+        let Some((at, held)) = self.writer(new.to) else { return false };
+        let known = held.shape();
+        let same = known.op == shape.op && known.ty.map(class) == shape.ty.map(class);
+        match shape.op {
+            Op::Mov => same && held.from[0] == new.from[0] && self.is_kept(held.from[0], at + 1),
+            Op::Set => same && held.constant == new.constant,
+            _ => false,
+        }
+    }
+}
+
+/// The type of a register that holds a value of this type.
+fn held_type(ty: Type) -> Type {
+    match ty {
+        Type::C | Type::Uc | Type::S | Type::Us => Type::I,
+        Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D => ty,
+    }
+}
+
+/// Memory that a load or store of the core touches.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The register of the base; none for the stack pointer.
+    base: u8,
+    offset: i64,
+    bytes: i64,
+    ty: Type,
+}
+
+impl Place {
+    fn of(held: &Held, long: u32) -> Option<Place> {
+        let shape = held.shape();
+        let base = match (shape.op, shape.form) {
+            (Op::Ld | Op::St, Form::Local) => NONE,
+            (Op::Ld, Form::Immediate) => held.from[0],
+            (Op::St, Form::Immediate) => held.from[1],
+            (_, Form::Register | Form::Immediate | Form::Local) => return None,
+        };
+        let ty = shape.ty?;
+        Some(Place { base, offset: held.constant, bytes: i64::from(ty.bytes(long)), ty })
+    }
+
+    /// Whether the other is the same place, as far as registers tell.
+    fn is(&self, other: &Place) -> bool {
+        (self.base, self.offset, self.bytes) == (other.base, other.offset, other.bytes)
+    }
+
+    fn is_narrow(&self) -> bool {
+        match self.ty {
+            Type::C | Type::Uc | Type::S | Type::Us => true,
+            Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D => false,
+        }
+    }
+}

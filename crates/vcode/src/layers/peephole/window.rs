@@ -1,0 +1,232 @@
+//! The instructions that are held back, and what becomes of one whose result is not needed any more. Knows no machine but
+//! the width of a long.
+
+use super::constants::{class, hold, mirrored};
+use super::{Form, Held, NONE, Shape};
+use crate::generated::peephole::{NUMBERS, Op, SHAPES};
+use crate::instruction::Family;
+use crate::signature::Type;
+
+/// How many instructions are held.
+const ROOM: usize = 4;
+
+const EMPTY: Held = Held { constant: 0, label: 0, number: 0, to: NONE, from: [NONE; 3] };
+
+/// What follows from an instruction that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It is held, or was not needed.
+    Held,
+    /// It is held, and the oldest has to be written in its place.
+    Full(Held),
+    /// It is held, and is a branch: nothing may follow it.
+    Branch,
+    /// It is held, and all that is held has to be written.
+    End,
+}
+
+/// The instructions that are held, oldest first.
+#[derive(Debug)]
+pub(super) struct Window {
+    held: [Held; ROOM + 1],
+    count: usize,
+    pub(super) long: u32,
+}
+
+impl Held {
+    pub(super) fn shape(&self) -> &'static Shape {
+        &SHAPES[usize::from(self.number)]
+    }
+
+    /// Whether it reads this register.
+    pub(super) fn reads(&self, register: u8) -> bool {
+        self.from.contains(&register) || self.to == register && self.updates()
+    }
+
+    /// Whether it reads what it writes, besides its sources.
+    fn updates(&self) -> bool {
+        matches!(self.shape().family, Family::Select | Family::Exchange)
+    }
+
+    /// Where the register is that the immediate of the other form takes the place of.
+    fn last_source(&self) -> Option<usize> {
+        match self.shape().family {
+            Family::Binary | Family::Shift | Family::Load | Family::Branch => Some(1),
+            Family::Store => Some(2),
+            Family::Unary
+            | Family::Set
+            | Family::Convert
+            | Family::Return
+            | Family::Label
+            | Family::Register
+            | Family::Nullary
+            | Family::Select
+            | Family::Checked
+            | Family::Exchange
+            | Family::Hint => None,
+        }
+    }
+}
+
+/// The number of an instruction, if all machines have it.
+pub(super) fn number(op: Op, ty: Option<Type>, form: Form) -> Option<u16> {
+    let number = NUMBERS[op as usize][ty.map_or(0, |ty| ty as usize + 1)][form as usize];
+    (number != u16::MAX).then_some(number)
+}
+
+impl Window {
+    pub(super) fn new(long: u32) -> Window {
+        Window { held: [EMPTY; ROOM + 1], count: 0, long }
+    }
+
+    /// What is held, in order.
+    pub(super) fn held(&self) -> &[Held] {
+        &self.held[..self.count]
+    }
+
+    /// Forgets what is held: it was written.
+    pub(super) fn forget(&mut self) {
+        self.count = 0;
+    }
+
+    pub(super) fn ends_in_branch(&self) -> bool {
+        self.held().last().is_some_and(|last| last.shape().family == Family::Branch)
+    }
+
+    /// Takes an instruction, improved.
+    pub(super) fn push(&mut self, new: Held) -> Next {
+        let Some(new) = self.improved(new) else { return Next::Held };
+        self.held[self.count] = new;
+        self.count += 1;
+        match new.shape().family {
+            Family::Binary
+            | Family::Shift
+            | Family::Unary
+            | Family::Set
+            | Family::Convert
+            | Family::Load
+            | Family::Store
+            | Family::Select
+            | Family::Nullary
+            | Family::Hint => {}
+            Family::Branch => return Next::Branch,
+            Family::Return | Family::Label | Family::Register | Family::Checked | Family::Exchange => return Next::End,
+        }
+        if new.to != NONE {
+            self.ends_before(new.to, self.count - 1);
+        }
+        if self.count <= ROOM {
+            return Next::Held;
+        }
+        let oldest = self.held[0];
+        self.remove(0);
+        Next::Full(oldest)
+    }
+
+    /// Nothing that comes reads the value that the register has.
+    pub(super) fn ends(&mut self, register: u8) {
+        self.ends_before(register, self.count);
+    }
+
+    /// The value that the first `end` gave the register is read by nothing but what is held.
+    fn ends_before(&mut self, register: u8, mut end: usize) {
+        while let Some(at) = self.held[..end].iter().rposition(|held| held.to == register) {
+            let mut readers = (at + 1..self.count).filter(|index| self.held[*index].reads(register));
+            let done = match (readers.next(), readers.next()) {
+                (None, _) => self.is_pure(at) && self.remove(at),
+                (Some(reader), None) => self.moves(at, reader) || self.becomes_immediate(at, reader),
+                (Some(_), Some(_)) => false,
+            };
+            if !done {
+                return;
+            }
+            end = at;
+        }
+    }
+
+    /// Whether it does nothing but compute. A load stays, even if nobody reads what it loads: it may fault.
+    fn is_pure(&self, at: usize) -> bool {
+        let computes = match self.held[at].shape().family {
+            Family::Binary | Family::Shift | Family::Unary | Family::Set | Family::Convert | Family::Select => true,
+            Family::Load
+            | Family::Store
+            | Family::Return
+            | Family::Branch
+            | Family::Label
+            | Family::Register
+            | Family::Nullary
+            | Family::Checked
+            | Family::Exchange
+            | Family::Hint => false,
+        };
+        computes && self.is_valid(&self.held[at])
+    }
+
+    /// A result that is only copied is computed where it is copied to.
+    fn moves(&mut self, at: usize, copy: usize) -> bool {
+        let (from, to) = (self.held[at], self.held[copy]);
+        let (shape, copied) = (from.shape(), to.shape());
+        let (Some(ty), Some(copied_ty)) = (shape.ty, copied.ty) else { return false };
+        if copied.op != Op::Mov || class(ty) != class(copied_ty) || from.updates() || keeps_its_place(&from) {
+            return false;
+        }
+        if self.held[at + 1..copy].iter().any(|held| held.reads(to.to) || held.to == to.to) {
+            return false;
+        }
+        self.held[at].to = to.to;
+        self.remove(copy)
+    }
+
+    /// A constant that only one instruction reads becomes its immediate.
+    fn becomes_immediate(&mut self, at: usize, reader: usize) -> bool {
+        let (set, held) = (self.held[at], self.held[reader]);
+        let (Some(ty), Some(last)) = (set.shape().ty, held.last_source()) else { return false };
+        let shape = held.shape();
+        if set.shape().op != Op::Set || shape.form != Form::Register || !self.is_valid(&set) {
+            return false;
+        }
+        // The types of offsets are those of addresses.
+        let wanted = match shape.family {
+            Family::Load | Family::Store => Some(Type::L),
+            _ => shape.ty,
+        };
+        let Some(wanted) = wanted.filter(|wanted| class(*wanted) == class(ty)) else { return false };
+        let (op, from) = if held.from.iter().filter(|from| **from == set.to).count() > 1 {
+            return false;
+        } else if held.from[last] == set.to {
+            let mut from = held.from;
+            from[last] = NONE;
+            (Some(shape.op), from)
+        } else if held.from[0] == set.to && last == 1 && shape.family != Family::Load {
+            (mirrored(shape.op), [held.from[1], NONE, NONE])
+        } else {
+            return false;
+        };
+        let Some(number) = op.and_then(|op| number(op, shape.ty, Form::Immediate)) else { return false };
+        let immediate = Held { constant: hold(wanted, self.long, set.constant), number, from, ..held };
+        if !self.is_valid(&immediate) {
+            return false;
+        }
+        self.held[reader] = immediate;
+        self.remove(at)
+    }
+
+    /// Takes one out; true, so that it can end a condition.
+    pub(super) fn remove(&mut self, at: usize) -> bool {
+        self.held.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+        true
+    }
+}
+
+/// Whether an instruction takes fewer of some machine when it computes where it reads, or with the registers it has.
+pub(super) fn keeps_its_place(held: &Held) -> bool {
+    let shape = held.shape();
+    match (shape.op, shape.form) {
+        // x86-64 shifts by rcx alone.
+        (Op::Lsh | Op::Rsh | Op::Rotl | Op::Rotr, Form::Register) => true,
+        // x86-64 has two operands, and these do not commute.
+        (Op::Sub | Op::Div, Form::Register) => shape.ty.is_some_and(Type::is_float) && held.to == held.from[0],
+        (_, _) => false,
+    }
+}
