@@ -44,7 +44,8 @@ impl Features {
         Features(self.0 & !others.0)
     }
 
-    /// What the processor that runs this program has, and its operating system lets programs use.
+    /// What the processor that runs this program has, and its operating system lets programs use. It is asked once: on
+    /// x86-64 each question leaves a virtual machine, which takes microseconds.
     pub fn detect() -> Features {
         detect::features()
     }
@@ -70,6 +71,7 @@ impl BitOr for Features {
 #[cfg(target_arch = "x86_64")]
 mod detect {
     use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv, CpuidResult};
+    use core::sync::atomic::{AtomicU64, Ordering};
 
     use super::Features;
     use crate::x86_64::{AVX2, AVX512, BMI1, LZCNT, MOVBE, PCLMUL, POPCNT, SSE42, VNNI, VPCLMUL};
@@ -91,7 +93,22 @@ mod detect {
         if os_says { unsafe { read() } } else { 0 }
     }
 
+    /// What was found, with a bit that says that it was.
+    static FOUND: AtomicU64 = AtomicU64::new(0);
+    const ASKED: u64 = 1 << 63;
+
     pub(super) fn features() -> Features {
+        // The word is all there is to know, and every thread finds the same: it orders nothing.
+        let found = FOUND.load(Ordering::Relaxed);
+        if found != 0 {
+            return Features(found & !ASKED);
+        }
+        let features = ask();
+        FOUND.store(features.0 | ASKED, Ordering::Relaxed);
+        features
+    }
+
+    fn ask() -> Features {
         let bit = |word: u32, number: u32| word >> number & 1 == 1;
         let (one, seven, extended) = (leaf(1), leaf(7), leaf(0x8000_0001));
         let state = saved_state(bit(one.ecx, 27));

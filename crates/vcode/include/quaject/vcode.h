@@ -92,12 +92,15 @@ typedef struct qjv_function {
     uint32_t labels, fixups, constants, locals, last_bound, tail_at;
     /* Whether ending it takes more than turning its last jump into a return. */
     uint8_t special;
-    uint8_t leaf, calls, incoming, tail;
+    uint8_t leaf, calls, incoming, tail, stands;
     qjv_error error;
     uint64_t features;
     uint32_t label[QJV_MOST_LABELS];
     qjv_fixup fixup[QJV_MOST_FIXUPS];
     qjv_constant constant[QJV_MOST_CONSTANTS];
+    /* Temporaries that stand in for callee-saved registers, and where calls keep them; known only where stands is set. */
+    uint64_t int_standing, float_standing;
+    int32_t stand_in_area;
 } qjv_function;
 
 /* last_return is the last jump to the epilogue, which is no jump if nothing follows it; forward the last reference to a

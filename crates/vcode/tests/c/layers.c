@@ -54,6 +54,39 @@ static void calls(void) {
     expect(f.error, QJV_ERROR_ARGUMENTS, "its error");
 }
 
+static long forget(long a, double b) { return a + (long)b; }
+
+/* More persistent registers than the convention has: temporaries stand in, and calls save them. */
+static void stand_ins(void) {
+    enum { MOST = 64 };
+    qjv_function f;
+    qjv_asm a;
+    v_reg x, ints[MOST], floats[MOST], back;
+    long (*function)(long), wanted = 0;
+    int count = 0, doubles = 0;
+    qjv_begin(&a, &f, region(), "%l", &x, QJV_CALLS);
+    while (qjv_getreg(&a, &ints[count], V_VAR)) qjv_setl(&a, ints[count], count * 3), wanted += count++ * 3;
+    while (qjv_getfloat(&a, &floats[doubles], V_VAR)) qjv_setd(&a, floats[doubles], doubles), wanted += doubles++;
+    expect(count > 10 && doubles > 10, 1, "registers that survive calls");
+    /* One that is given back is taken again, and is no less saved. */
+    qjv_putreg(&a, ints[count - 1]);
+    qjv_getreg(&a, &back, V_VAR);
+    expect((long)qjv_number(back), (long)qjv_number(ints[count - 1]), "a register that was given back");
+    for (int turn = 0; turn < 2; turn++) {
+        const qjv_argument arguments[] = {qjv_in(x), qjv_in(floats[0])};
+        qjv_call(&a, "%l%d", qjv_at_address((uintptr_t)&forget), arguments, 2);
+    }
+    for (int index = 0; index < count; index++) qjv_addl(&a, x, x, ints[index]);
+    for (int index = 0; index < doubles; index++) {
+        qjv_cvd2l(&a, ints[0], floats[index]);
+        qjv_addl(&a, x, x, ints[0]);
+    }
+    qjv_retl(&a, x);
+    function = (long (*)(long))qjv_end(&a);
+    if (!function) expect(f.error, QJV_OK, "many registers that survive calls");
+    expect(function(5), wanted + 5, "registers that survive calls");
+}
+
 static void table(void) {
     static const long wanted[] = {7, 8, 7, 9};
     qjv_function f;
@@ -116,6 +149,7 @@ int main(void) {
     memory = (uint8_t *)mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     execute = (uint8_t *)mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
     calls();
+    stand_ins();
     table();
 #if defined(__x86_64__)
     masked(features, 256);

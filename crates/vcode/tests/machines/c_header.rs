@@ -7,7 +7,7 @@ use std::process::Command;
 
 use quaject_vcode::layers::schedule;
 use quaject_vcode::{
-    Argument, Asm, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
+    Argument, Asm, Class, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
 };
 
 use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
@@ -111,6 +111,7 @@ where
         }
     }
     add_calls(&mut asm, &mut calls);
+    add_stand_ins(&mut asm, &mut calls);
     let (r, s) = (M::Reg::from_number(ints[0]), M::Reg::from_number(ints[1]));
     for immediate in [1, 0x1234_5678] {
         schedule::delay(&mut asm, |asm| asm.blti(r, s, label), |asm| asm.addii(s, s, immediate));
@@ -189,6 +190,28 @@ pub fn run_frames(tools: &Tools) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     run(tools, &binary);
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+/// Calls with more persistent registers than the convention has, then with one less.
+fn add_stand_ins<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
+    let mut last = 0;
+    for _ in 0..M::INT.saved.len() + 2 {
+        last = asm.getreg(Class::Persistent).expect("temporaries stand in").number();
+        let _ = writeln!(calls, "    {{ v_reg r; qjv_getreg(&a, &r, V_VAR); if (qjv_number(r) != {last}) a.ip = 0; }}");
+    }
+    for _ in 0..M::FLOAT.saved.len() + 2 {
+        let number = asm.getfloat(Class::Persistent).expect("temporaries stand in").number();
+        let _ =
+            writeln!(calls, "    {{ v_reg r; qjv_getfloat(&a, &r, V_VAR); if (qjv_number(r) != {number}) a.ip = 0; }}");
+    }
+    for given_back in [false, true] {
+        if given_back {
+            asm.putreg(M::Reg::from_number(last));
+            let _ = writeln!(calls, "    qjv_putreg(&a, qjv_reg({last}));");
+        }
+        asm.call("", Target::Address(0x1234_5678), &[]).expect("they match");
+        let _ = writeln!(calls, "    qjv_call(&a, \"\", qjv_at_address(0x12345678), 0, 0);");
+    }
 }
 
 /// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote.

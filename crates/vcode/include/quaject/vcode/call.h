@@ -191,7 +191,23 @@ QJV_INLINE v_variable qjv_transfer(qjv_asm *c) {
     return transfer;
 }
 
-/* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive. */
+/* Stores ('s') or loads the temporaries that stand in for callee-saved registers. */
+QJV_OUTLINE void qjv_stand_ins(qjv_asm *c, int what) {
+    for (unsigned number = 0; c->f->stands && number < 64; number++) {
+        v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
+        v_reg reg = qjv_reg(number % 32);
+        int is_float = number >= 32;
+        uint64_t standing = is_float ? c->f->float_standing & qjv_float_bit[number % 32] : c->f->int_standing & qjv_int_bit[number];
+        if (!standing) continue;
+        if (what == 's' && is_float) qjv_std_local(c, reg, at);
+        else if (what == 's') qjv_stl_local(c, reg, at);
+        else if (is_float) qjv_ldd_local(c, reg, at);
+        else qjv_ldl_local(c, reg, at);
+    }
+}
+
+/* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that stand in
+   for persistent registers. */
 QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
     long floats;
@@ -202,12 +218,14 @@ QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target
     if (pushed) pushed = (pushed + QJV_OUTGOING + 15) & ~(int64_t)15;
     transfer = qjv_transfer(c);
     transfer.offset += (int32_t)pushed;
+    qjv_stand_ins(c, 's');
     if (pushed) qjv_enter(c, pushed);
     floats = qjv_place_arguments(c, types, target, arguments, transfer);
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SCRATCH, (long)target.value);
     if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
     qjv_jalr(c, QJV_SCRATCH);
     if (pushed) qjv_leave(c, pushed);
+    qjv_stand_ins(c, 'l');
 }
 
 /* Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this one. It

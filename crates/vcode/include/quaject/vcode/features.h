@@ -8,7 +8,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
+static inline __attribute__((unused)) uint64_t qjv_ask_features(void) {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0, seven_ebx = 0, seven_ecx = 0, extended = 0;
     uint32_t saved = 0;
     uint64_t found = 0;
@@ -32,6 +32,19 @@ static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
         if (seven_ecx >> 11 & 1) found |= V_HAS_VNNI;
     }
     return found;
+}
+
+/* Asks once in each file that includes this: a question to the processor leaves a virtual machine. Every thread finds the
+   same, so the word orders nothing. */
+static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
+    static const uint64_t asked = UINT64_C(1) << 63;
+    static uint64_t found;
+    uint64_t known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    if (!known) {
+        known = qjv_ask_features() | asked;
+        __atomic_store_n(&found, known, __ATOMIC_RELAXED);
+    }
+    return known & ~asked;
 }
 #elif defined(__aarch64__) && (defined(__linux__) || !__STDC_HOSTED__)
 static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {

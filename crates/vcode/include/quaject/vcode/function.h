@@ -126,22 +126,33 @@ QJV_INLINE int qjv_take(uint64_t *free, uint64_t *touched, uint64_t from, uint64
     return 1;
 }
 
+static int qjv_stand_in(qjv_function *f, v_reg *reg, int is_float);
+
 /* Takes a register; 0 when all are taken, which is not an error that sticks. In functions with calls a persistent
-   register is a callee-saved one. */
+   register is a callee-saved one, or, when those are taken, a temporary that calls save: not that of results. */
 QJV_INLINE int qjv_getreg(qjv_asm *c, v_reg *reg, int class_) {
     qjv_function *f = c->f;
     uint64_t from = class_ == V_TEMP || f->leaf ? QJV_INT_ALL : QJV_INT_SAVED;
-    return qjv_take(&f->int_free, &f->int_touched, from, QJV_INT_SAVED, qjv_int_order, reg);
+    if (qjv_take(&f->int_free, &f->int_touched, from, QJV_INT_SAVED, qjv_int_order, reg)) return 1;
+    return from != QJV_INT_ALL && qjv_stand_in(f, reg, 0);
 }
 
 QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
     qjv_function *f = c->f;
     uint64_t from = class_ == V_TEMP || f->leaf ? QJV_FLOAT_ALL : QJV_FLOAT_SAVED;
-    return qjv_take(&f->float_free, &f->float_touched, from, QJV_FLOAT_SAVED, qjv_float_order, reg);
+    if (qjv_take(&f->float_free, &f->float_touched, from, QJV_FLOAT_SAVED, qjv_float_order, reg)) return 1;
+    return from != QJV_FLOAT_ALL && qjv_stand_in(f, reg, 1);
 }
 
-QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) { c->f->int_free |= qjv_int_bit[qjv_number(reg)]; }
-QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) { c->f->float_free |= qjv_float_bit[qjv_number(reg)]; }
+QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
+    c->f->int_free |= qjv_int_bit[qjv_number(reg)];
+    if (c->f->stands) c->f->int_standing &= ~qjv_int_bit[qjv_number(reg)];
+}
+
+QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
+    c->f->float_free |= qjv_float_bit[qjv_number(reg)];
+    if (c->f->stands) c->f->float_standing &= ~qjv_float_bit[qjv_number(reg)];
+}
 
 /* Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be. */
 QJV_INLINE int qjv_claim(qjv_asm *c, v_reg reg) {
@@ -167,6 +178,22 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
     f->special = 1;
     local.offset = (int32_t)(QJV_BIAS + at);
     return local;
+}
+
+/* A temporary that is saved around calls, because no callee-saved register is left; 0 if no temporary is left either. */
+static inline __attribute__((noinline, cold, unused)) int qjv_stand_in(qjv_function *f, v_reg *reg, int is_float) {
+    uint64_t *free = is_float ? &f->float_free : &f->int_free, before = *free, touched = 0;
+    uint64_t from = is_float ? QJV_FLOAT_ALL & ~qjv_float_bit[qjv_number(V_FRESULT)]
+                             : QJV_INT_ALL & ~qjv_int_bit[qjv_number(V_RESULT)];
+    if (!qjv_take(free, &touched, from, 0, is_float ? qjv_float_order : qjv_int_order, reg)) return 0;
+    if (!f->stands) {
+        f->stands = 1;
+        f->int_standing = f->float_standing = 0;
+        /* Eight bytes per register of each file, by number. */
+        f->stand_in_area = qjv_local_bytes(f, 2 * 32 * 8, 8).offset;
+    }
+    *(is_float ? &f->float_standing : &f->int_standing) |= before ^ *free;
+    return 1;
 }
 
 /* Makes a variable on the stack of the type that is the last of a type string, such as "%d". */
@@ -319,7 +346,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = f->special = f->tail = 0;
+    f->calls = f->incoming = f->special = f->tail = f->stands = 0;
     f->error = QJV_OK;
     f->features = 0;
     c->f = f;
