@@ -100,10 +100,24 @@ fn a_glance_finds_what_is_near_and_ends_where_there_is_no_end() {
     let endless = "channel c(u64) external in; process p { var n: u64 = 0; while { out(c, n); n += 1; } }";
     let folder = Folder::with(&[("wrong.esp", PROGRAM), ("endless.esp", endless)]);
     let started = std::time::Instant::now();
-    folder.qj("check --verify endless.esp").assert().code(0);
+    let assert = folder.qj("check --verify endless.esp").assert().code(0);
+    // It cannot be taken for verified.
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains("note: endless.esp: not verified in 100 ms"), "{said}");
     // A tenth of a second is for the search; the rest is for a busy machine.
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     folder.qj("check --verify wrong.esp").assert().code(1);
+}
+
+#[test]
+fn one_file_keeps_the_run_of_one_model() {
+    let folder = Folder::with(&[("p.esp", &format!("{PROGRAM}\nmodel a {{ }}\nmodel b {{ }}\n"))]);
+    for option in ["--trace p.qjt", "--chart p.svg"] {
+        let assert = folder.qj(&format!("verify p.esp {option}")).assert().code(2);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(said.contains("choose one with `--model`: `a`, `b`"), "{said}");
+        folder.qj(&format!("verify p.esp --model b {option}")).assert().code(1);
+    }
 }
 
 #[test]

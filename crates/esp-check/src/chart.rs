@@ -8,7 +8,7 @@
 //!      |               x  waits here
 //! ```
 
-use crate::counterexample::{Counterexample, Problem, Traced, said_on};
+use crate::counterexample::{Counterexample, MOST_CALLS, Problem, Traced, said_on};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Step;
@@ -137,11 +137,9 @@ fn row(model: &ModelProgram, traced: &Traced, world: usize, wrong: bool) -> Opti
         Step::After { instance, .. } => row(instance, instance as usize, "after".into()),
         Step::Else { instance } => row(instance, instance as usize, "else".into()),
         Step::Local { instance } if wrong || !traced.calls.is_empty() => {
-            let calls: Vec<String> = traced
-                .calls
-                .iter()
-                .map(|(function, _)| format!("{}()", program.externs[function.0 as usize].name))
-                .collect();
+            let different = traced.calls.chunk_by(|(a, _), (b, _)| a == b).take(MOST_CALLS);
+            let calls: Vec<String> =
+                different.map(|same| format!("{}()", program.externs[same[0].0.0 as usize].name)).collect();
             row(instance, instance as usize, calls.join(", "))
         }
         Step::Local { .. } => None,

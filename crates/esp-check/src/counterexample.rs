@@ -133,6 +133,11 @@ impl Counterexample {
     }
 }
 
+/// Most calls of which each is shown though it is the same.
+const FEW_CALLS: usize = 3;
+/// Most different calls in a row that the line of a step shows.
+pub(crate) const MOST_CALLS: usize = 32;
+
 impl Traced {
     /// The step as a line; none for one that nobody else can see, unless it is the one that goes wrong.
     pub fn text(&self, program: &Program, wrong: bool) -> Option<String> {
@@ -156,13 +161,23 @@ impl Traced {
             Step::After { instance, .. } => format!("{}: its time has passed{}", name(instance), at(0)),
             Step::Else { instance } => format!("{}: else{}", name(instance), at(0)),
         };
-        for (function, result) in &self.calls {
-            let function = &program.externs[function.0 as usize];
-            write!(line, ", {}()", function.name).expect("writing to a string does not fail");
-            if let (Some(result), Some(ty)) = (result, function.result) {
-                line.push_str(" = ");
-                print(program, ty, result, &mut line);
+        let groups: Vec<&[(ExternId, Option<Datum>)]> = self.calls.chunk_by(|a, b| a == b).collect();
+        for same in groups.iter().take(MOST_CALLS) {
+            let shown = if same.len() > FEW_CALLS { 1 } else { same.len() };
+            for (function, result) in &same[..shown] {
+                let function = &program.externs[function.0 as usize];
+                write!(line, ", {}()", function.name).expect("writing to a string does not fail");
+                if let (Some(result), Some(ty)) = (result, function.result) {
+                    line.push_str(" = ");
+                    print(program, ty, result, &mut line);
+                }
             }
+            if shown < same.len() {
+                write!(line, ", {} times", same.len()).expect("writing to a string does not fail");
+            }
+        }
+        if groups.len() > MOST_CALLS {
+            line.push_str(", ...");
         }
         Some(line)
     }

@@ -8,6 +8,7 @@ use crate::options::Limits;
 use crate::retrace::{Chosen, narrate};
 use crate::space::{Space, Stepping};
 use crate::store::hash;
+use crate::surroundings::Outside;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Step;
@@ -29,7 +30,7 @@ pub enum Followed<T> {
 
 /// What goes wrong at the end of a run, with all that is said in it.
 pub fn follow(model: &ModelProgram, steps: &[Step], limits: &Limits) -> Result<Followed<Counterexample>, Refusal> {
-    follow_to(model, steps, Wanted::Problem, limits, |problem, steps, _| {
+    follow_to(model, steps, Wanted::Problem, limits, |problem, steps, _, _| {
         problem.map(|problem| Counterexample { problem, steps, cycle: None })
     })
 }
@@ -37,8 +38,16 @@ pub fn follow(model: &ModelProgram, steps: &[Step], limits: &Limits) -> Result<F
 /// What is said in the steps of a run; unknown if that depends on what the world sends or functions return, which the
 /// steps do not tell.
 pub fn narrated(model: &ModelProgram, steps: &[Step], limits: &Limits) -> Result<Followed<Vec<Traced>>, Refusal> {
-    let is_free = |chosen: &Chosen| chosen.message.is_none() && chosen.choices.is_empty();
-    follow_to(model, steps, Wanted::Run, limits, |_, steps, way| way.iter().all(is_free).then_some(steps))
+    follow_to(model, steps, Wanted::Run, limits, |_, steps, way, outside| {
+        // Where the world has only one message, it is known.
+        let known = |traced: &Traced| {
+            traced.message.as_ref().is_some_and(|(channel, _)| outside.messages[channel.0 as usize].len() == 1)
+        };
+        let is_free = |(chosen, traced): (&Chosen, &Traced)| {
+            (chosen.message.is_none() || known(traced)) && chosen.choices.is_empty()
+        };
+        (way.len() == steps.len() && way.iter().zip(&steps).all(is_free)).then_some(steps)
+    })
 }
 
 /// What a run must come to.
@@ -55,7 +64,7 @@ fn follow_to<T>(
     steps: &[Step],
     wanted: Wanted,
     limits: &Limits,
-    make: impl FnOnce(Option<Problem>, Vec<Traced>, &[Chosen]) -> Option<T>,
+    make: impl FnOnce(Option<Problem>, Vec<Traced>, &[Chosen], &Outside) -> Option<T>,
 ) -> Result<Followed<T>, Refusal> {
     let space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
     let mut mover = Mover::new(&space)?;
@@ -64,7 +73,8 @@ fn follow_to<T>(
     let mut search = Follower { mover, steps, wanted, way: Vec::new(), patience: PATIENCE };
     Ok(match search.go_on(&start) {
         Some(problem) => {
-            make(problem, narrate(&space, &search.way)?, &search.way).map_or(Followed::Unknown, Followed::To)
+            let steps = narrate(&space, &search.way)?;
+            make(problem, steps, &search.way, search.mover.world.outside()).map_or(Followed::Unknown, Followed::To)
         }
         // At a limit, moves may have been left out.
         None if search.patience == 0 || search.mover.cut.is_some() => Followed::Unknown,

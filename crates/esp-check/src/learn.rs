@@ -16,6 +16,9 @@ use std::time::Instant;
 pub(crate) const MOST_FUEL: u64 = 1 << 26;
 /// So many are taken before the clock is looked at.
 const FIRST_FUEL: u64 = 1 << 20;
+/// Most calls of functions outside within [`FIRST_FUEL`], before the search calls it endless: each could come out in
+/// another way.
+const MOST_CHOICES: usize = 1 << 14;
 
 /// What is known of one instance in one part.
 #[derive(Debug)]
@@ -198,7 +201,9 @@ impl<'m> Mover<'m> {
             };
             let message = message.map(|(_, number)| number as u32);
             moves.push(Move { step, message, choices: self.world.choices().into(), changes, counter, end });
-            if !self.world.advance() {
+            // Other choices can go on for ever in as many ways.
+            let is_endless = moves.last().is_some_and(|last| matches!(last.end, MoveEnd::Endless(_)));
+            if is_endless || !self.world.advance() {
                 break;
             }
         }
@@ -227,7 +232,8 @@ impl<'m> Mover<'m> {
             self.machine.be_patient(most);
             let started = self.deadline.map(|_| Instant::now());
             let result = attempt(self, most);
-            if !result.is_short() && !self.machine.is_impatient() || most == MOST_FUEL {
+            let asks_for_ever = self.world.choices().len() > MOST_CHOICES;
+            if !result.is_short() && !self.machine.is_impatient() || most == MOST_FUEL || asks_for_ever {
                 return Some(result);
             }
             let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;

@@ -55,7 +55,7 @@ pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
 };
-pub use report::{Answer, Deadlocks, Report, Verdict, place_text, restrictions};
+pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, place_text, restrictions};
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
@@ -141,6 +141,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         properties,
         progress: starves,
         deadlocks: Deadlocks::All,
+        leaks: Leaks::All,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Runs that go on for ever: whether one contradicts a property, or leaves an instance waiting, though everybody who
 //! can go on all the time does so in the end (weak fairness). Builds the graph of all states together with the
 //! property's automaton and looks at its strongly connected components. Runs that end stay where they are for ever: where
-//! nobody can move in that state itself, where somebody ends the program in one that nothing leaves.
+//! nobody has to move in that state itself, where somebody ends the program in one that nothing leaves.
 
 use crate::automaton::{Automaton, AutomatonStep};
 use crate::formula::FormulaId;
@@ -13,7 +13,8 @@ use crate::search::BETWEEN_PROGRESS;
 use crate::space::{MOST_IN_SETS, Space, bit};
 use crate::store::{Added, Pen, StateRef, Store, hash, hash_of};
 use quaject_esp_ir::ir::Rest;
-use quaject_esp_ir::step::TooLarge;
+use quaject_esp_ir::model::Role;
+use quaject_esp_ir::step::{Step, TooLarge};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ pub(crate) enum Endless {
 /// A state of the program and one of the automaton.
 struct Node {
     state: StateRef,
-    /// Who can go on here, and who waits though it may not do so for ever.
+    /// Who can go on here and has to in the end, and who waits though it may not do so for ever.
     able: u128,
     waiting: u128,
     edges: Range<u32>,
@@ -149,6 +150,10 @@ impl Graph {
         let mut numbers_of: FxHashMap<StateRef, u32> = FxHashMap::default();
         let mut pen = Pen::default();
         let mut book = store.open();
+        let bound = match goal {
+            Goal::Accepted(_) => Bound::but_outside(mover.space),
+            Goal::Starved(_) => Bound::All,
+        };
         let mut waiting = Waiting::default();
         let mut add = |graph: &mut Graph, numbers: &[u32], from: Option<u32>| -> Result<u32, Limit> {
             let parent = from.map(|from| graph.nodes[from as usize].state);
@@ -184,7 +189,10 @@ impl Graph {
                     Rc::clone(&stays)
                 }
             };
-            let able = if here.over { 0 } else { mover.able(&numbers[..width]) };
+            if !here.over {
+                mover.find(&numbers[..width]);
+            }
+            let able = if here.over { 0 } else { bound.able(mover) };
             if let Some(limit) = mover.cut {
                 return Err(limit);
             }
@@ -203,7 +211,8 @@ impl Graph {
                     graph.edges.push(Edge { to, actors, delay: step.delay });
                 }
             }
-            if found == 0 {
+            // Where nobody has to go on, everything may rest for ever.
+            if able == 0 {
                 reached.copy_from_slice(&numbers);
                 for step in steps.iter() {
                     reached[width] = Beside { automaton: step.to, over: here.over }.number();
@@ -477,11 +486,30 @@ impl Clock<'_> {
     }
 }
 
-impl Mover<'_> {
-    /// Finds the moves of a state; who can take one.
-    fn able(&mut self, numbers: &[u32]) -> u128 {
-        self.find(numbers);
-        self.found.iter().fold(0, |able, found| able | actors(self.get(*found).step))
+/// Which moves have to be taken in the end by those who can take them all the time.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// All: whoever waits for what is outside is kept waiting by nobody inside.
+    All,
+    /// What depends on what is outside need never happen: the world may send nothing more, and so may these instances,
+    /// who stand for processes left out, and take nothing more. The world takes what it is sent.
+    ButOutside(u128),
+}
+
+impl Bound {
+    fn but_outside(space: &Space<'_>) -> Bound {
+        let is_outside = |slot: &usize| space.model.roles[space.process(*slot as u32).0 as usize] == Role::Outside;
+        Bound::ButOutside((0..space.instances).filter(is_outside).fold(0, |all, slot| all | bit(slot)))
+    }
+
+    /// Who can take a move of those found that has to be taken.
+    fn able(self, mover: &Mover<'_>) -> u128 {
+        let bound = |step: Step| match (self, step) {
+            (Bound::ButOutside(_), Step::FromWorld { .. }) => 0,
+            (Bound::ButOutside(outside), step) if actors(step) & outside != 0 => 0,
+            (Bound::All | Bound::ButOutside(_), step) => actors(step),
+        };
+        mover.found.iter().fold(0, |able, found| able | bound(mover.get(*found).step))
     }
 }
 

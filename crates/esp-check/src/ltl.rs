@@ -83,8 +83,10 @@ pub(crate) fn negated(program: &Program, number: usize, text: &str) -> Result<(A
     let formula = reader.implication().map_err(bad)?;
     reader.blanks();
     if reader.at < text.len() {
-        let rest: String = text[reader.at..].chars().take(12).collect();
-        return Err(bad((format!("expected an operator or the end of the property, found `{rest}`"), None)));
+        return Err(bad(reader.stray().unwrap_or_else(|| {
+            let rest: String = text[reader.at..].chars().take(12).collect();
+            (format!("expected an operator or the end of the property, found `{rest}`"), None)
+        })));
     }
     let negation = reader.formulas.complement(formula);
     Ok((Automaton::new(reader.formulas, negation), reader.atoms))
@@ -131,6 +133,14 @@ impl Reader<'_> {
             }
             None => false,
         }
+    }
+
+    /// What is said of a sign that computes: properties do not.
+    fn stray(&mut self) -> Option<Failure> {
+        self.blanks();
+        let sign = self.text[self.at..].chars().next().filter(|sign| "+-*/%[".contains(*sign))?;
+        let help = "keep what it comes to in a variable of the process".to_string();
+        Some((format!("a property compares variables and numbers and computes nothing: found `{sign}`"), Some(help)))
     }
 
     fn deeper(&mut self) -> Result<(), Failure> {
@@ -224,7 +234,10 @@ impl Reader<'_> {
         }
         if self.take(&["("]) {
             let inner = self.implication()?;
-            return if self.take(&[")"]) { Ok(inner) } else { Err(("a parenthesis is not closed".into(), None)) };
+            if self.take(&[")"]) {
+                return Ok(inner);
+            }
+            return Err(self.stray().unwrap_or_else(|| ("a parenthesis is not closed".into(), None)));
         }
         if self.take(&["true"]) {
             return Ok(Formulas::TRUE);
@@ -330,6 +343,10 @@ impl Reader<'_> {
         }
         let processes = &self.program.processes;
         let Some(index) = processes.iter().position(|process| process.name == name) else {
+            if matches!(name.as_str(), "X" | "next") {
+                let help = "which step is next is chance: ask with `<>` or `U` for what comes in the end".to_string();
+                return Err(("a property says nothing of the next step".to_string(), Some(help)));
+            }
             let names: Vec<&str> = processes.iter().map(|process| process.name.as_str()).collect();
             return Err((format!("no process named `{name}`"), nearest(&name, &names)));
         };

@@ -4,9 +4,10 @@ use crate::counterexample::Counterexample;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
 use crate::space::waits;
 use crate::surroundings::is_read;
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Operation, Program, Type, TypeId};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Op, Operation, PoolId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -35,6 +36,17 @@ pub struct Report {
     pub progress: Option<Answer>,
     /// Which deadlocks were looked for.
     pub deadlocks: Deadlocks,
+    /// Which lost objects were looked for.
+    pub leaks: Leaks,
+}
+
+/// Which objects that are never released an engine looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leaks {
+    /// All.
+    All,
+    /// So many that their pool runs out.
+    OfWholePools,
 }
 
 /// Which deadlocks an engine looks for.
@@ -140,7 +152,33 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
             restrictions.push(format!("`{}` leaves its arguments as they are", function.name));
         }
     }
+    if model.roles.contains(&Role::Outside) {
+        restrictions.push("left-out processes come in the end (deadlocks, progress)".to_string());
+    }
+    let shared: Vec<String> =
+        shared_pools(model).into_iter().map(|pool| format!("`{}`", program.types.pool(pool).name)).collect();
+    if !shared.is_empty() {
+        restrictions.push(format!("left-out processes hold no objects of {}", shared.join(", ")));
+    }
     restrictions
+}
+
+/// The pools from which explored processes allocate, or ask for free objects, and left-out ones allocate too.
+fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
+    let program = &model.program;
+    let asked = |role: Role| {
+        let mut pools = BTreeSet::new();
+        for (process, _) in program.processes.iter().zip(&model.roles).filter(|(_, own)| **own == role) {
+            for op in process.body.blocks.iter().flat_map(|block| &block.instructions).map(|one| &one.op) {
+                match op {
+                    Op::Allocate(pool) | Op::FreeObjects(pool) => pools.insert(pool.0),
+                    _ => false,
+                };
+            }
+        }
+        pools
+    };
+    asked(Role::Explored).intersection(&asked(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
 }
 
 /// Whether values of a type hold bytes of variable number, of which one content stands for all.
@@ -239,7 +277,14 @@ impl Report {
             Deadlocks::All => "",
             Deadlocks::OfEverybody => " (not of some while others wait for the world or the clock)",
         };
-        let mut all = vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, memory")];
+        let memory = match self.leaks {
+            Leaks::OfWholePools if !model.program.types.pools().is_empty() => {
+                "memory (lost objects only where their pool runs out)"
+            }
+            Leaks::OfWholePools | Leaks::All => "memory",
+        };
+        let mut all =
+            vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, {memory}")];
         let progress = "nobody waits for ever while others go on (weak fairness)".to_string();
         let questions = self.properties.iter().cloned().chain(self.progress.map(|answer| (progress, answer)));
         let (hold, rest): (Vec<_>, Vec<_>) = questions.partition(|(_, answer)| *answer == Answer::Holds);

@@ -9,6 +9,7 @@ use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
 use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};
 use quaject_esp_syntax::span::{FileId, LineColumn, SourceMap, Span};
+use quaject_esp_syntax::types::Type;
 
 /// What of a program is to be explored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -136,14 +137,34 @@ pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[U
                     .help(format!("in a `model`: `abstract range {name} 0..4;`"))
             }
             None => {
-                let channel = &model.program.externs[id.0 as usize].name;
-                let span = program.channels.first().map(|channel| channel.span).unwrap_or_default();
-                Diagnostic::new(Code::E0801, span, format!("{of} needs a range for `{channel}`"))
-                    .help(format!("in a `model`: `abstract range {channel} 0..4;`"))
+                let name = &model.program.externs[id.0 as usize].name;
+                let (span, is_integer) = stand_in(program, name);
+                Diagnostic::new(Code::E0801, span, format!("{of} needs a range for `{name}`")).help(if is_integer {
+                    format!("in a `model`: `abstract range {name} 0..4;`")
+                } else {
+                    "its type has too many values and takes no range: leave it as it is".to_string()
+                })
             }
         },
     };
     missing.iter().map(one).collect()
+}
+
+/// What a function of a model, `P.v` or `c.0`, stands in for: where that is declared, and whether it is an integer.
+fn stand_in(program: &hir::Program, name: &str) -> (Span, bool) {
+    let (of, part) = name.split_once('.').unwrap_or((name, ""));
+    let is_integer = |ty| matches!(program.types.get(ty), Type::Int(_));
+    let process = program.processes.iter().find(|process| process.name == of);
+    if let Some(local) = process.and_then(|process| process.locals.iter().find(|local| local.name == part)) {
+        return (local.span, is_integer(local.ty));
+    }
+    match program.channels.iter().find(|channel| channel.name == of) {
+        Some(channel) => {
+            let ty = part.parse().ok().and_then(|number: usize| channel.payload.get(number));
+            (channel.span, ty.is_some_and(|ty| is_integer(*ty)))
+        }
+        None => (Span::default(), true),
+    }
 }
 
 /// A property that cannot be checked (E0802).

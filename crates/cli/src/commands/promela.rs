@@ -1,11 +1,11 @@
 //! `qj build --emit promela` and `qj verify --engine spin`: models for Spin, and its verdicts in our words.
 
-use super::verify::{open, tell, too_many};
+use super::verify::{choose_one, open, tell, too_many};
 use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Counterexample, Deadlocks, Followed, Limit, Options, Problem, Refusal, Report, Symmetry,
+    Answer, Compaction, Counterexample, Deadlocks, Followed, Leaks, Limit, Options, Problem, Refusal, Report, Symmetry,
     Verdict, follow, narrated, restrictions,
 };
 use quaject_esp_gen::promela::{self, Reduction};
@@ -22,10 +22,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
     let modelled = open(terminal, &arguments.file, &Subject { model: arguments.model.clone(), scope: None })?;
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
     let [model] = &models[..] else {
-        let names: Vec<String> =
-            models.iter().filter_map(|model| model.name.as_ref()).map(|name| format!("`{name}`")).collect();
-        let trouble = Trouble::usage("the program has several models");
-        return Err(Stop::at(trouble.help(format!("choose one with `--model`: {}", names.join(", ")))));
+        return Err(Stop::at(Trouble::usage("the program has several models").help(choose_one(models))));
     };
     let Some(text) = generate(terminal, &modelled, model, checks) else { return Ok(Status::Wrong) };
     deliver(arguments.output.as_deref(), &text.text)?;
@@ -132,6 +129,7 @@ pub(crate) fn one(
         properties,
         progress: None,
         deadlocks: Deadlocks::where_nobody_moves(model),
+        leaks: Leaks::OfWholePools,
     };
     let options = Options {
         reduction: match spin.reduction {

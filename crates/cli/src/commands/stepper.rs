@@ -145,10 +145,16 @@ fn where_text(program: &Program, stood: &Stood) -> String {
     let at = location_text(program, stood.location);
     match stood.control {
         Control::Ended => "has ended".into(),
+        Control::Running { .. } if stood.location.line == 0 => "has its own code to run".into(),
         Control::Running { .. } => format!("runs at {at}"),
         Control::Lent { .. } => format!("at {at} is on a fast path"),
         Control::Waiting { .. } => {
-            let waits: Vec<String> = stood.waits.iter().map(|wait| awaited_text(program, wait)).collect();
+            let mut waits: Vec<String> = Vec::new();
+            for wait in stood.waits.iter().map(|wait| awaited_text(program, wait)) {
+                if !waits.contains(&wait) {
+                    waits.push(wait);
+                }
+            }
             let waits = if waits.is_empty() { "a guard that stays false".to_string() } else { waits.join("; ") };
             format!("at {at} waits for {waits}")
         }

@@ -21,6 +21,10 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
     refuse_idle_options(&arguments)?;
     let modelled = open(terminal, &arguments.file, &subject(&arguments))?;
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
+    if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
+        let trouble = Trouble::usage("`--trace` and `--chart` keep one run, and the program has several models");
+        return Err(Stop::at(trouble.help(choose_one(models))));
+    }
     let interrupts = Interrupts::listen().map_err(Stop::at)?;
     let options = options(&arguments, &interrupts);
     let mut status = Status::Done;
@@ -38,6 +42,13 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
         }
     }
     Ok(status)
+}
+
+/// How to choose one of several models.
+pub(crate) fn choose_one(models: &[ModelProgram]) -> String {
+    let names: Vec<String> =
+        models.iter().filter_map(|model| model.name.as_ref()).map(|name| format!("`{name}`")).collect();
+    format!("choose one with `--model`: {}", names.join(", "))
 }
 
 /// Explores one model and says what has come of it.
@@ -101,18 +112,24 @@ pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
     let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, &Subject::default()).map_err(no_such)?;
     let models = modelled.models.unwrap_or_default();
-    let mut wrong = false;
+    let (mut wrong, mut open) = (false, Vec::new());
     for (number, model) in models.iter().enumerate() {
         let left = Duration::from_millis(GLANCE_MS).saturating_sub(started.elapsed());
         let time = left / (models.len() - number) as u32;
         let limits = Limits { bytes: Some(256_000_000), time: Some(time), ..Limits::default() };
         let options = Options { limits, ..Options::default() };
-        // What cannot be explored, or not in this time, is for `qj verify` to tell.
-        let Ok(report) = quaject_esp_check::check(model, &options, &mut |_| {}) else { continue };
-        if let Verdict::Violated(_) = report.verdict {
-            print_verdict(report.text(model, &options).as_bytes())?;
-            wrong = true;
+        match quaject_esp_check::check(model, &options, &mut |_| {}) {
+            Ok(report) if report.verdict == Verdict::Holds => {}
+            Ok(report) if matches!(report.verdict, Verdict::Violated(_)) => {
+                print_verdict(report.text(model, &options).as_bytes())?;
+                wrong = true;
+            }
+            Ok(_) => open.push("takes more time"),
+            Err(_) => open.push("says what it needs"),
         }
+    }
+    if let (false, Some(what)) = (wrong, open.first()) {
+        say(&format!("note: {}: not verified in {GLANCE_MS} ms; `qj verify` {what}\n", file.display()));
     }
     Ok(wrong)
 }

@@ -182,7 +182,7 @@ fn a_property_that_fails_for_an_abstraction_is_labelled() {
                1  p  (p.esp:1:39), p.on() = false
                from here on again and again
                2  p -> q: c(true)  (p.esp:1:95)
-               3  p  (p.esp:1:53), p.on() = false
+               3  p  (p.esp:1:95), p.on() = false
             property `[] !(p@Lno)` does not hold
             SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here
         "#]],

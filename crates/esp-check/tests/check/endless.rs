@@ -322,3 +322,14 @@ fn a_run_that_somebody_ends_stays_where_it_was_then() {
         "#]],
     );
 }
+
+/// A register that is asked until it is ready may never be, and every other way it could go is as long.
+#[test]
+fn a_register_that_is_never_ready() {
+    let model = model("extern fn ready() -> bool; channel c(); process p { while (!ready()) { } out(c); }", None);
+    let report = explore(&model, &Options::default());
+    let Verdict::Violated(found) = report.verdict else { panic!("{:?}", report.verdict) };
+    assert_eq!(found.problem.name(), "endless");
+    let text = found.text(&model);
+    assert!(text.contains("ready() = false, ") && text.contains(" times\n") && text.len() < 300, "{text}");
+}

@@ -1,5 +1,6 @@
 //! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of what comes after.
 
+use super::SILENT;
 use super::expression::Expr;
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
@@ -349,6 +350,9 @@ impl<'a> Branching<'_, 'a> {
             }
         }
         let mark = Mark::FromWorld { branch: self.number };
+        if !self.plan.model.properties.is_empty() {
+            guard = Some(Expr::and(guard, Expr::tight(format!("!{SILENT}"))));
+        }
         if let Some(sent) = &self.plan.channels[channel.0 as usize].sent {
             let bound = self.plan.model.bounds[channel.0 as usize].unwrap_or(0);
             guard = Some(Expr::and(guard, Expr::loose(format!("{sent} < {bound}"))));

@@ -160,6 +160,9 @@ pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refus
 /// ends when it is asked for fair ones.
 pub const RESTS: &str = "RESTS";
 
+/// The variable that says that the world sends an instance nothing more; set only where runs that end go on for ever.
+const SILENT: &str = "silent";
+
 fn rests(lines: &mut Lines) {
     lines.plain("");
     for text in

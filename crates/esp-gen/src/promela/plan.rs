@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
         for reserved in super::expression::MACROS {
             names.reserve(reserved.0);
         }
-        ["half_u32", "over", "at", "swap", "end_ended", "end_exited", "rests", super::RESTS]
+        ["half_u32", "over", "at", "swap", "end_ended", "end_exited", "rests", super::SILENT, super::RESTS]
             .iter()
             .for_each(|name| names.reserve(name));
         let processes = program.processes.iter().map(|process| names.claim(&process.name)).collect();

@@ -12,6 +12,7 @@ use super::scope::Scope;
 use super::statement::{INDEX, Writer};
 use super::symbolic;
 use super::usage::{Set, Usage};
+use super::{RESTS, SILENT};
 use crate::c::analysis::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
@@ -335,6 +336,7 @@ impl<'a> ProcessWriter<'a> {
             self.plan.approximate(location, "`else` is always possible");
         }
         lines.plain("if");
+        let first = lines.lines.len();
         for (number, branch) in wait.branches.iter().enumerate() {
             let options = message::options(self.plan, scope, number as u32, branch, &mut self.names, &mut self.spares);
             let mut dirty = live.clone();
@@ -354,6 +356,16 @@ impl<'a> ProcessWriter<'a> {
             lines.deeper();
             self.quantum(scope, otherwise, live, Lines::default(), lines);
             lines.back();
+        }
+        if !self.plan.model.properties.is_empty() {
+            let is_outside = self.plan.model.roles[self.id.0 as usize] == Role::Outside;
+            let asks = lines.lines[first..].iter().any(|line| matches!(line.mark, Mark::FromWorld { .. }));
+            let to = if is_outside { Some("end_ended") } else { self.waits.get(&block).map(String::as_str) };
+            if let Some(to) = to.filter(|_| is_outside || asks) {
+                lines.plain(format!("#ifdef {RESTS}"));
+                lines.plain(format!(":: atomic {{ !{SILENT} -> {SILENT} = true }}; goto {to}"));
+                lines.plain("#endif");
+            }
         }
         lines.plain("fi;");
     }
@@ -384,6 +396,9 @@ impl<'a> ProcessWriter<'a> {
             }
         }
         self.seen.iter().for_each(|declaration| lines.plain(declaration));
+        if body.mentions(SILENT) {
+            lines.plain(format!("bool {SILENT};"));
+        }
         for name in self.spares.iter().map(String::as_str).chain([INDEX, "swap"]) {
             if body.mentions(name) {
                 lines.plain(format!("int {name};"));

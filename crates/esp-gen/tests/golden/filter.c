@@ -304,7 +304,7 @@ twice_2:
 #line 305 "program.c"
 twice_3:
     ;
-#line 5 "program.esp"
+#line 7 "program.esp"
     goto twice_1;
 #line 310 "program.c"
 
@@ -366,7 +366,7 @@ sum_w2_try:
 #line 367 "program.c"
 sum_3:
     ;
-#line 12 "program.esp"
+#line 15 "program.esp"
     goto sum_1;
 #line 372 "program.c"
 

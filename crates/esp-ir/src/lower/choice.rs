@@ -76,7 +76,7 @@ impl<'p> Builder<'_, '_, 'p> {
         for (body, (_, statements)) in bodies.into_iter().zip(arms) {
             self.enter(body);
             self.statements(statements);
-            self.go_on(join, span);
+            self.go_on(join, statements, span);
         }
         self.enter(join);
     }

@@ -75,12 +75,12 @@ impl<'p> Builder<'_, '_, 'p> {
                 hir::Operation::Out(..) | hir::Operation::After(..) => {}
             }
             self.statements(&branch.body);
-            join.iter().for_each(|join| self.go_on(*join, branch.span));
+            join.iter().for_each(|join| self.go_on(*join, &branch.body, branch.span));
         }
         if let (Some(block), Some(statements)) = (otherwise, &communicate.otherwise) {
             self.enter(block);
             self.statements(statements);
-            join.iter().for_each(|join| self.go_on(*join, span));
+            join.iter().for_each(|join| self.go_on(*join, statements, span));
         }
         join.iter().for_each(|join| self.enter(*join));
     }

@@ -33,7 +33,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 for (block, statements) in [(then, yes), (otherwise, no)] {
                     self.enter(block);
                     self.statements(statements);
-                    self.go_on(join, span);
+                    self.go_on(join, statements, span);
                 }
                 self.enter(join);
             }
@@ -115,10 +115,11 @@ impl<'p> Builder<'_, '_, 'p> {
         }
     }
 
-    /// Jumps to where several paths meet, if this one gets there.
-    pub(super) fn go_on(&mut self, join: crate::ir::BlockId, span: Span) {
+    /// Jumps to where several paths meet, if this one gets there: as part of the last of its statements, as who never
+    /// gets past them has nothing else to do.
+    pub(super) fn go_on(&mut self, join: crate::ir::BlockId, statements: &[Stmt], span: Span) {
         if self.is_reachable() {
-            self.jump(join, span);
+            self.jump(join, statements.last().map_or(span, |last| last.span));
         }
     }
 
@@ -137,7 +138,7 @@ impl<'p> Builder<'_, '_, 'p> {
         self.loops.push(Loop { next: header, exit });
         self.statements(body);
         self.loops.pop();
-        self.go_on(header, span);
+        self.go_on(header, body, span);
         self.seal(header);
         self.enter(exit);
     }
@@ -158,7 +159,7 @@ impl<'p> Builder<'_, '_, 'p> {
         self.loops.push(Loop { next, exit });
         self.statements(body);
         self.loops.pop();
-        self.go_on(next, span);
+        self.go_on(next, body, span);
         self.enter(next);
         if self.is_reachable() {
             let one = self.define(ty, Op::Constant(1), span);

@@ -1,5 +1,6 @@
 //! What a model can abstract (E0803): only integer variables have ranges; what is forgotten must not hold objects of a
 //! pool, whose number it decides, and must not be changed in part where its length decides whether that is possible.
+//! Ranges keep within types (E0309).
 
 use super::names::Checker;
 use super::walk;
@@ -9,14 +10,46 @@ use crate::hir::{
     PatternKind, Place, StmtKind,
 };
 use crate::types::{Type, TypeId, TypeTable};
+use std::mem::discriminant;
 
 /// Checks the abstractions of a model.
 pub(super) fn check(checker: &mut Checker, model: &Model) {
-    for abstraction in &model.abstractions {
+    for (number, abstraction) in model.abstractions.iter().enumerate() {
+        let same = |other: &&ModelAbstraction| {
+            other.path == abstraction.path && discriminant(&other.kind) == discriminant(&abstraction.kind)
+        };
+        if let Some(first) = model.abstractions[..number].iter().find(same) {
+            let message = format!("`{}` is abstracted twice in this way", checker.text(abstraction.span));
+            let diagnostic =
+                Diagnostic::new(Code::E0204, abstraction.span, message).label(first.span, "the first is here");
+            checker.report(diagnostic);
+        }
         if let Some((message, help)) = refusal(checker, abstraction) {
             checker.report(Diagnostic::new(Code::E0803, abstraction.span, message).help(help));
+        } else if let Some((message, help)) = outside_type(checker, abstraction) {
+            checker.report(Diagnostic::new(Code::E0309, abstraction.span, message).help(help));
         }
     }
+}
+
+/// What is said of a range that leaves the type of what it limits.
+fn outside_type(checker: &Checker, abstraction: &ModelAbstraction) -> Option<(String, String)> {
+    let AbstractionKind::Range(from, to) = abstraction.kind else { return None };
+    let ty = match &abstraction.path {
+        ModelPath::Extern(function) => checker.externs[function.0 as usize].hir.result?,
+        ModelPath::Variable(process, local) => {
+            checker.processes[process.0 as usize].hir.as_ref()?.locals[local.0 as usize].ty
+        }
+        ModelPath::Payload(channel, number) => checker.channels[channel.0 as usize].hir.payload[*number as usize],
+    };
+    let Type::Int(int) = *checker.types.get(ty) else { return None };
+    if from >= int.min() && to <= int.max() + 1 {
+        return None;
+    }
+    let name = checker.text(abstraction.span);
+    let message = format!("`{name}` is a `{}`, which has not all values of {from}..{to}", int.name());
+    let help = format!("its values are {}..{}; the end of a range is excluded", int.min(), int.max() + 1);
+    Some((message, help))
 }
 
 /// Why a part cannot be abstracted so, and what to do instead.

@@ -82,7 +82,16 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
                 model.scope = process.map_or(ModelScope::All, ModelScope::Process);
             }
             ModelClause::Slice(names) => {
-                let processes = names.iter().filter_map(|name| checker.process(name)).collect();
+                let mut processes = Vec::new();
+                for name in names {
+                    let Some(process) = checker.process(name) else { continue };
+                    if processes.contains(&process) {
+                        let message = format!("`{}` stands twice in this slice", name.text);
+                        checker.error(Code::E0204, name.span, message);
+                    } else {
+                        processes.push(process);
+                    }
+                }
                 if let Some(first) = names.first() {
                     set_scope(checker, &mut scoped, first.span);
                 }

@@ -45,6 +45,14 @@ impl Entity {
             Entity::Model => "model",
         }
     }
+
+    /// With its article.
+    pub(super) fn a_noun(self) -> String {
+        match self {
+            Entity::Extern(_) | Entity::Interface => format!("an {}", self.noun()),
+            _ => format!("a {}", self.noun()),
+        }
+    }
 }
 
 /// A declared name.
@@ -226,7 +234,7 @@ impl<'a> Checker<'a> {
         let mut diagnostic =
             Diagnostic::new(Code::E0208, name.span, format!("no {noun} named `{name}`", name = name.text));
         if let Some(named) = self.find(&name.text) {
-            diagnostic = diagnostic.label(named.span, format!("`{}` is a {}", name.text, named.entity.noun()));
+            diagnostic = diagnostic.label(named.span, format!("`{}` is {}", name.text, named.entity.a_noun()));
         }
         if self.suggestions_left > 0 {
             self.suggestions_left -= 1;

@@ -78,11 +78,7 @@ impl<'a> Body<'_, 'a> {
             None => match self.checker.find(&name.text) {
                 Some(Named { entity: Entity::Const(_), span }) => ("a constant", Some(span)),
                 Some(Named { entity, span }) if intent == Intent::Pattern => {
-                    let noun = match entity {
-                        Entity::Extern(_) | Entity::Interface => format!("an {}", entity.noun()),
-                        _ => format!("a {}", entity.noun()),
-                    };
-                    let message = format!("`{}` is {noun}, not a variable to assign", name.text);
+                    let message = format!("`{}` is {}, not a variable to assign", name.text, entity.a_noun());
                     let help = format!("write `${}_` to declare a name", name.text);
                     let diagnostic =
                         Diagnostic::new(Code::E0401, name.span, message).label(span, "declared here").help(help);

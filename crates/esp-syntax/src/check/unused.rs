@@ -1,24 +1,34 @@
-//! Variables that are never read (W0907).
+//! Variables that are never read (W0907), by the program or by a property of a model.
 
 use super::body::{BodyFacts, Role};
 use super::load::Integrity;
 use super::names::{Checker, MOST_REPORTED};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hir;
+use smol_str::SmolStr;
 
 /// Warns about them. A name that begins with `_` is meant not to be read; the counter of a `for` need not be.
 pub(super) fn check(checker: &mut Checker) {
     if checker.integrity != Integrity::Whole || checker.errors > 0 {
         return;
     }
-    let facts =
-        checker.functions.iter().map(|entry| &entry.facts).chain(checker.processes.iter().map(|entry| &entry.facts));
-    let found: Vec<Diagnostic> = facts.flat_map(unread).collect();
+    let asked: Vec<(SmolStr, SmolStr)> = checker.models.iter().flat_map(hir::Model::observed).collect();
+    let functions = checker.functions.iter().flat_map(|entry| unread(&entry.facts, &|_| false));
+    let processes = checker.processes.iter().flat_map(|entry| {
+        let name = entry.hir.as_ref().map(|process| &process.name);
+        unread(&entry.facts, &|local| asked.iter().any(|(process, asked)| Some(process) == name && asked == local))
+    });
+    let found: Vec<Diagnostic> = functions.chain(processes).collect();
     found.into_iter().for_each(|diagnostic| checker.report(diagnostic));
 }
 
-fn unread(facts: &BodyFacts) -> Vec<Diagnostic> {
+fn unread(facts: &BodyFacts, is_asked: &dyn Fn(&SmolStr) -> bool) -> Vec<Diagnostic> {
     let unread = facts.locals.iter().filter(|local| {
-        local.reads == 0 && local.role != Role::Counter && !local.name.is_empty() && !local.name.starts_with('_')
+        local.reads == 0
+            && local.role != Role::Counter
+            && !local.name.is_empty()
+            && !local.name.starts_with('_')
+            && !is_asked(&local.name)
     });
     // No more of them are kept, and a text can have very many.
     unread

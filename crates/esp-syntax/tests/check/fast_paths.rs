@@ -245,3 +245,34 @@ model m2 { process P; slice P; env E { var x; out(c, x); } abstract range f 0..3
         "#]],
     );
 }
+
+#[test]
+fn models_ranges_and_what_is_said_twice() {
+    check(
+        r##"
+channel c(u8) external out; extern fn f() -> u8;
+process P { var v = f(); while { in(c, $x); assert(x == v); } }
+process Q { while { yield; } }
+model m { slice P, Q, P; abstract range f 250..256; }
+model m2 { abstract range f -5..2; abstract range c.0 0..2; abstract range c.0 2..4; }
+model m3 { abstract range c.0 300..400; }
+"##,
+        expect![[r#"
+            error[E0204]: `P` stands twice in this slice
+              at 5:23 `P`
+            error[E0309]: `f` is a `u8`, which has not all values of -5..2
+              at 6:27 `f`
+              help: its values are 0..256; the end of a range is excluded
+            error[E0204]: `c.0` is abstracted twice in this way
+              at 6:76 `c.0`
+              at 6:51 `c.0`: the first is here
+            error[E0801]: model `m3` needs a range for `f`
+              at 7:7 `m3`
+              at 2:39 `f`: its result decides what the program does
+              help: `abstract range f 0..4;`
+            error[E0309]: `c.0` is a `u8`, which has not all values of 300..400
+              at 7:27 `c.0`
+              help: its values are 0..256; the end of a range is excluded
+        "#]],
+    );
+}
