@@ -504,9 +504,10 @@ impl Alternative {
     }
 }
 
-/// The rows that functions need besides the portable instructions. The last two store and load the return address where
-/// it is in no register of the files: at an offset from the stack pointer.
-pub const FRAME_ROWS: [&str; 5] = ["enter", "leave", "return", "link", "unlink"];
+/// The rows that functions need besides the portable instructions. `link` and `unlink` store and load the return address
+/// where it is in no register of the files, `hold` and `release` whatever else rows change that is in no list of
+/// registers: at an offset from the stack pointer.
+pub const FRAME_ROWS: [&str; 7] = ["enter", "leave", "return", "link", "unlink", "hold", "release"];
 
 /// A line of the mapping from portable to machine instructions.
 #[derive(Debug, Clone)]

@@ -330,7 +330,9 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         doc: String::new(),
         layer: Layer::Core,
     };
-    for (name, row) in FRAME_ROWS.into_iter().filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
+    // The header knows no conventions but the machine's, so nothing is held.
+    let names = FRAME_ROWS.into_iter().filter(|name| !matches!(*name, "hold" | "release"));
+    for (name, row) in names.filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
         let op = operation(Family::Frame, name, Type::V);
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;

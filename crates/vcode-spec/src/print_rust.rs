@@ -296,6 +296,7 @@ fn machine_impl(
         let _ = writeln!(out, "    const {name}: {class} = {class}::new({number});");
     }
     let _ = writeln!(out, "    const LINKS: bool = {};", machine.has_link());
+    let _ = writeln!(out, "    const HOLDS: bool = {};", machine.row("hold", Type::V).is_some());
     let _ = writeln!(out, "    const REACH: u32 = {};\n", machine.reach());
     let own = FRAME_ROWS.into_iter().filter_map(|op| machine.row(op, Type::V).map(|row| (op, row)));
     for (op, row) in own {
@@ -323,6 +324,11 @@ fn machine_impl(
                 None => ("_i", "let _ = c;".into()),
             };
             let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, {i}: i64) {{\n        {call}\n    }}\n");
+        }
+    }
+    if machine.row("hold", Type::V).is_none() {
+        for name in ["hold", "release"] {
+            let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, _i: i64) {{\n        let _ = c;\n    }}\n");
         }
     }
     // What functions need of the portable set, so that they can be written once for all machines.

@@ -212,13 +212,14 @@ impl<'a> Reader<'a> {
                 return Err(format!("row `{op} {}` is missing: functions cannot do without", ty.letters()));
             }
         }
-        let kept = ["link", "unlink"].map(|op| self.machine.row(op, Type::V).is_some());
-        match (kept, self.machine.special.link) {
-            ([false, false], _) | ([true, true], None) => {}
-            ([true, true], Some(_)) => {
-                return Err("the return address is in a register: `link=` or rows, not both".into());
+        let has = |op| self.machine.row(op, Type::V).is_some();
+        for (store, load) in [("link", "unlink"), ("hold", "release")] {
+            if has(store) != has(load) {
+                return Err(format!("rows `{store} v` and `{load} v` go together"));
             }
-            ([true, false] | [false, true], _) => return Err("rows `link v` and `unlink v` go together".into()),
+        }
+        if has("link") && self.machine.special.link.is_some() {
+            return Err("the return address is in a register: `link=` or rows, not both".into());
         }
         Ok(self.machine)
     }

@@ -64,6 +64,7 @@ fn a_return_address_is_kept_in_one_way() {
     check(&format!("{link}\n{unlink}"), "accepted");
     check(link, "toy.spec:0: rows `link v` and `unlink v` go together");
     check(unlink, "toy.spec:0: rows `link v` and `unlink v` go together");
+    check("hold v || addi r2,r1,i", "toy.spec:0: rows `hold v` and `release v` go together");
     check(
         &format!("special link=r31\n{link}\n{unlink}"),
         "toy.spec:0: the return address is in a register: `link=` or rows, not both",

@@ -40,7 +40,8 @@ pub struct Convention {
     pub float: Lists,
     /// Decides where the next argument travels.
     pub place: fn(&Lists, &Lists, &mut Counters, Type) -> Place,
-    /// Whether a function must preserve the scratch registers too, as an interrupt handler must.
+    /// Whether a function must preserve the scratch registers too, as an interrupt handler must, and what else
+    /// instructions change but the processor does not keep for a handler: HI and LO of MIPS, the condition register of Power.
     pub scratch: Scratch,
 }
 
@@ -241,7 +242,7 @@ impl Abi for Mips {
     const DELAY_SLOTS: bool = true;
     const COUNTS_FLOATS: bool = false;
     const LITTLE_ENDIAN: bool = false;
-    const PROLOGUE: usize = 128;
+    const PROLOGUE: usize = 160;
 }
 
 impl Abi for Sparc64 {

@@ -7,6 +7,7 @@ use crate::abi::Scratch;
 use crate::asm::{Asm, Code, Fixup, Function, Label};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
+use crate::frame::HELD_BYTES;
 use crate::machine::{Machine, Register};
 
 /// Room for the longest prologue of any machine while it is put together: every register that is saved asks for the
@@ -217,6 +218,10 @@ impl<M: Machine> Asm<'_, M> {
         let framed = own != 0 || self.f.calls;
         let size = if framed { (bare + M::MISALIGNED).next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
+        let held = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(HELD_BYTES);
+        if interrupt && M::HOLDS {
+            M::release(self, held);
+        }
         self.each_saved(Asm::restore_slot);
         if size != 0 {
             M::leave(self, i64::from(size));
@@ -236,6 +241,9 @@ impl<M: Machine> Asm<'_, M> {
             M::enter(self, i64::from(size));
         }
         self.each_saved(Asm::save_slot);
+        if interrupt && M::HOLDS {
+            M::hold(self, held);
+        }
         // Last: a large frame is entered by way of the scratch register.
         if self.f.incoming {
             M::frame_address(self, M::SCRATCH, i64::from(size));

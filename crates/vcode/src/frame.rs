@@ -4,7 +4,7 @@
 //! higher   incoming stack arguments
 //!          ------------------------ stack pointer at entry
 //!          locals
-//!          callee-saved registers     slot k at BOTTOM + 8k: return address, integers, floats, transfer
+//!          callee-saved registers     slot k at BOTTOM + 8k: return address, integers, floats, scratch, held, transfer
 //!          BOTTOM                     what the machine's convention keeps at the bottom of a frame
 //! lower    ------------------------ stack pointer in the body
 //! ```
@@ -88,6 +88,9 @@ impl Local {
 
 /// The least room for instructions that a function begins with.
 const LEAST_BODY: usize = 64;
+
+/// Room for what a machine holds besides its registers.
+pub(crate) const HELD_BYTES: u32 = 32;
 
 /// The most bytes of locals in a frame.
 const MOST_LOCALS: u32 = 1 << 20;
@@ -292,11 +295,16 @@ impl<'a, M: Machine> Asm<'a, M> {
         Ok(())
     }
 
-    /// Bytes of the save area: return address, callee-saved registers, one slot to move values between files.
+    /// Bytes of the save area: return address, callee-saved registers, what interrupt handlers preserve besides, one slot
+    /// to move values between files.
     pub(crate) fn save_area(&self) -> u32 {
         let convention = self.f.convention;
-        let scratch = if convention.scratch == Scratch::Preserved { 3 } else { 0 };
-        8 * (2 + convention.int.saved.len() + convention.float.saved.len() + scratch) as u32
+        let scratch = match convention.scratch {
+            Scratch::Preserved if M::HOLDS => 3 * 8 + HELD_BYTES,
+            Scratch::Preserved => 3 * 8,
+            Scratch::Free => 0,
+        };
+        8 * (2 + convention.int.saved.len() + convention.float.saved.len()) as u32 + scratch
     }
 
     fn transfer_slot(&self) -> i32 {

@@ -110,6 +110,8 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     const FLOAT_RESULT: Self::Float;
     /// Whether calls leave the return address anywhere but on the stack.
     const LINKS: bool;
+    /// Whether its instructions change more than the registers of the lists and the scratch registers.
+    const HOLDS: bool;
     /// How far, in bytes, its short branches certainly reach; the largest number if it has no others.
     const REACH: u32;
 
@@ -123,6 +125,10 @@ pub trait Machine: Abi + Sized + Copy + 'static {
     fn link(c: &mut Asm<'_, Self>, i: i64);
     /// Loads the return address relative to the stack pointer.
     fn unlink(c: &mut Asm<'_, Self>, i: i64);
+    /// Stores what else instructions change, up to 32 bytes, relative to the stack pointer; by way of scratch registers.
+    fn hold(c: &mut Asm<'_, Self>, i: i64);
+    /// Loads it.
+    fn release(c: &mut Asm<'_, Self>, i: i64);
     /// Stores a register relative to the stack pointer.
     fn save(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);
     /// Loads a register relative to the stack pointer.

@@ -316,6 +316,7 @@ impl Machine for Aarch64 {
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
     const LINKS: bool = true;
+    const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
     #[inline]
@@ -352,6 +353,14 @@ impl Machine for Aarch64 {
 
     fn unlink(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(30), i as i32);
+    }
+
+    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

@@ -260,6 +260,7 @@ impl Machine for Alpha {
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
     const LINKS: bool = true;
+    const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
     #[inline]
@@ -296,6 +297,14 @@ impl Machine for Alpha {
 
     fn unlink(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(26), i as i32);
+    }
+
+    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

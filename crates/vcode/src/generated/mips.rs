@@ -219,6 +219,7 @@ impl Machine for Mips {
     const RESULT: Reg = Reg::new(2);
     const FLOAT_RESULT: Float = Float::new(0);
     const LINKS: bool = true;
+    const HOLDS: bool = true;
     const REACH: u32 = 4294967295;
 
     #[inline]
@@ -247,6 +248,42 @@ impl Machine for Mips {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word_big(0x03e00008);
+    }
+
+    #[inline]
+    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(24);
+        if fits_signed(i, 16, 0)
+            && fits_signed(i.wrapping_add(4_i64), 16, 0)
+            && fits_signed(i.wrapping_add(8_i64), 16, 0)
+        {
+            c.cursor.word_big(0x0000c810);
+            c.cursor.word_big((i as u32 & 0xffff) | 0xafb90000);
+            c.cursor.word_big(0x0000c812);
+            c.cursor.word_big(((i.wrapping_add(4_i64)) as u32 & 0xffff) | 0xafb90000);
+            c.cursor.word_big(0x4459f800);
+            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0xffff) | 0xafb90000);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline]
+    fn release(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(24);
+        if fits_signed(i, 16, 0)
+            && fits_signed(i.wrapping_add(4_i64), 16, 0)
+            && fits_signed(i.wrapping_add(8_i64), 16, 0)
+        {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8fb90000);
+            c.cursor.word_big(0x03200011);
+            c.cursor.word_big(((i.wrapping_add(4_i64)) as u32 & 0xffff) | 0x8fb90000);
+            c.cursor.word_big(0x03200013);
+            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0xffff) | 0x8fb90000);
+            c.cursor.word_big(0x44d9f800);
+        } else {
+            c.fail(Error::Immediate);
+        }
     }
 
     fn link(c: &mut Asm<'_, Self>, i: i64) {

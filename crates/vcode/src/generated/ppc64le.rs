@@ -259,6 +259,7 @@ impl Machine for Ppc64le {
     const RESULT: Reg = Reg::new(3);
     const FLOAT_RESULT: Float = Float::new(1);
     const LINKS: bool = true;
+    const HOLDS: bool = true;
     const REACH: u32 = 32704;
 
     #[inline]
@@ -306,6 +307,46 @@ impl Machine for Ppc64le {
         if fits_signed(i, 16, 2) {
             c.cursor.word((((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
             c.cursor.word(0x7c0803a6);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline]
+    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(28);
+        if fits_signed(i, 16, 2)
+            && fits_signed(i.wrapping_add(8_i64), 16, 2)
+            && fits_signed(i.wrapping_add(16_i64), 16, 2)
+            && fits_signed(i.wrapping_add(24_i64), 16, 2)
+        {
+            c.cursor.word((((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+            c.cursor.word(0x7c000026);
+            c.cursor.word(((((i.wrapping_add(8_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+            c.cursor.word(0x7c0902a6);
+            c.cursor.word(((((i.wrapping_add(16_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+            c.cursor.word(0x7c0102a6);
+            c.cursor.word(((((i.wrapping_add(24_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline]
+    fn release(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(28);
+        if fits_signed(i.wrapping_add(8_i64), 16, 2)
+            && fits_signed(i.wrapping_add(16_i64), 16, 2)
+            && fits_signed(i.wrapping_add(24_i64), 16, 2)
+            && fits_signed(i, 16, 2)
+        {
+            c.cursor.word(((((i.wrapping_add(8_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+            c.cursor.word(0x7c0ff120);
+            c.cursor.word(((((i.wrapping_add(16_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+            c.cursor.word(0x7c0903a6);
+            c.cursor.word(((((i.wrapping_add(24_i64)) >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+            c.cursor.word(0x7c0103a6);
+            c.cursor.word((((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
         } else {
             c.fail(Error::Immediate);
         }

@@ -260,6 +260,7 @@ impl Machine for Riscv64 {
     const RESULT: Reg = Reg::new(10);
     const FLOAT_RESULT: Float = Float::new(10);
     const LINKS: bool = true;
+    const HOLDS: bool = false;
     const REACH: u32 = 4032;
 
     #[inline]
@@ -296,6 +297,14 @@ impl Machine for Riscv64 {
 
     fn unlink(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(1), i as i32);
+    }
+
+    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
     }
 
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {

@@ -219,6 +219,7 @@ impl Machine for Sparc64 {
     const RESULT: Reg = Reg::new(8);
     const FLOAT_RESULT: Float = Float::new(0);
     const LINKS: bool = true;
+    const HOLDS: bool = true;
     const REACH: u32 = 4294967295;
 
     #[inline]
@@ -247,6 +248,28 @@ impl Machine for Sparc64 {
     fn return_(c: &mut Asm<'_, Self>) {
         c.space(4);
         c.cursor.word_big(0x81c3e008);
+    }
+
+    #[inline]
+    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(8);
+        if fits_signed(i, 13, 0) && fits_signed(i.wrapping_add(8_i64), 13, 0) {
+            c.cursor.word_big((i as u32 & 0x1fff) | 0xca73a000);
+            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0x1fff) | 0xc32ba000);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline]
+    fn release(c: &mut Asm<'_, Self>, i: i64) {
+        c.space(8);
+        if fits_signed(i, 13, 0) && fits_signed(i.wrapping_add(8_i64), 13, 0) {
+            c.cursor.word_big((i as u32 & 0x1fff) | 0xca5ba000);
+            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0x1fff) | 0xc30ba000);
+        } else {
+            c.fail(Error::Immediate);
+        }
     }
 
     fn link(c: &mut Asm<'_, Self>, i: i64) {

@@ -279,6 +279,7 @@ impl Machine for X86_64 {
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
     const LINKS: bool = false;
+    const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
     #[inline]
@@ -312,6 +313,14 @@ impl Machine for X86_64 {
     }
 
     fn unlink(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+        let _ = c;
+    }
+
+    fn release(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
