@@ -100,7 +100,7 @@ fn spin_is_interrupted_with_qj() {
     let folder = Folder::with(&[("many.esp", MANY)]);
     let child = start(&folder, "verify many.esp --engine spin --max-memory 500");
     wait_until("Spin's verifier runs", || child_of(child.id(), "pan"));
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_secs(1));
     let output = interrupt(child, "-INT");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.signal(), Some(2), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -191,6 +191,33 @@ fn spin_judges_what_the_built_in_engine_does() {
         assert!(said.starts_with("no errors in "), "{name}: {said}{errors}");
         let partial = said.contains("deadlock (not of some while others wait for the world or the clock)");
         assert_eq!(partial, program.contains("external"), "{name}: {said}");
+    }
+}
+
+/// What Spin finds is a run of the program, whatever the world sent in it, however often, and however it ends; where the
+/// model does more than the program, too, if the program has the run.
+#[test]
+fn properties_that_spin_refutes_are_refuted_on_the_program() {
+    let sent = "channel w(u8) external out;\nchannel c();\n\
+                process p { var n = 0; while { in(w, $x); n = int(x); out(c); } }\nprocess q { while { idle in(c); } }\n";
+    let one = "channel w() external out;\nchannel c();\nprocess p { in(w); #a out(c); }\nprocess q { idle in(c); }\n";
+    let exits = "channel c();\nprocess p { var v = 0; out(c); v = 1; exit(0); }\nprocess q { in(c); }\n";
+    let chooses = "channel c(u8) shared;\nprocess p { var x: u8 = 0; idle in(c, $y if y < 2); x = 1; }\n\
+                   process q { idle out(c, 0); }\nprocess r { idle out(c, 3); }\n";
+    for (name, program, model) in [
+        ("sent", sent, "abstract range w.0 0..2; ltl \"[] (p:n < 1)\";"),
+        ("bound", sent, "bound w 2; abstract range w.0 0..2; ltl \"[] (p:n < 1)\";"),
+        ("often", sent, "bound w 2; ltl \"[] <> (p:n == 1)\";"),
+        ("one", one, "ltl \"[] !p@La\";"),
+        ("exits", exits, "ltl \"<> (p:v == 1)\";"),
+        ("chooses", chooses, "ltl \"[] (p:x == 5)\";"),
+    ] {
+        let folder = Folder::with(&[("p.esp", &format!("{program}model m {{ {model} }}\n"))]);
+        for engine in ["builtin", "spin"] {
+            let assert = folder.qj(&format!("verify --engine {engine} p.esp")).assert().code(1);
+            let said = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+            assert!(said.starts_with("error `property` in model `m`"), "{name}, {engine}: {said}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::counterexample::{Counterexample, Problem};
 use crate::follow::{Followed, follow};
-use crate::liveness::{Endless, Goal};
+use crate::liveness::{Endless, Goal, Guide};
 use crate::moves::MoveEnd;
 use crate::options::{Limit, Limits, Options, Reduction};
 use crate::search::Wrong;
@@ -177,7 +177,7 @@ fn endless(space: &Space<'_>, goal: Goal, limits: &Limits) -> Result<Confirmatio
     if space.instances > crate::MOST_FAIR {
         return Ok(Confirmation::NotAsked);
     }
-    Ok(match liveness::search(space, goal, limits, &mut |_| {})? {
+    Ok(match liveness::search(space, goal, Guide::NONE, limits, &mut |_| {})? {
         Endless::Found(_) => Confirmation::Real,
         Endless::None => Confirmation::Spurious,
         Endless::Unfinished(limit) => Confirmation::Unknown(limit),

@@ -50,7 +50,7 @@ pub use chart::chart;
 pub use confirm::{Confirmation, Label, confirm};
 pub use counterexample::{Counterexample, Problem, Traced};
 pub use domain::{MOST_VALUES, Unbounded};
-pub use follow::{Followed, follow, narrated};
+pub use follow::{Followed, follow, follow_property};
 pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
@@ -59,7 +59,7 @@ pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, place_text, restrict
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;
-use liveness::{Endless, Goal};
+use liveness::{Endless, Goal, Guide};
 use ltl::Atom;
 use moves::MoveEnd;
 use quaject_esp_ir::footprint::data_bytes;
@@ -164,11 +164,7 @@ fn check_properties(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
     for (number, (automaton, atoms)) in negations.into_iter().enumerate() {
-        let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-        if !space.watch(atoms) {
-            let message = "the property names more than 8 labels of one process".to_string();
-            return Err(Refusal::Property(BadProperty { number, message, help: None }));
-        }
+        let space = watching(model, number, atoms)?;
         let limits = options.limits.after(started.elapsed());
         let (text, answer) = &mut answers[number];
         let verdict = endless(&space, Goal::Accepted(automaton), &limits, text, progress)?;
@@ -178,6 +174,16 @@ fn check_properties(
         }
     }
     Ok(Verdict::Holds)
+}
+
+/// The states of a model together with what its property of this number asks for.
+fn watching(model: &ModelProgram, number: usize, atoms: Vec<Atom>) -> Result<Space<'_>, Refusal> {
+    let mut space = Space::new(model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+    if space.watch(atoms) {
+        return Ok(space);
+    }
+    let message = "the property names more than 8 labels of one process".to_string();
+    Err(Refusal::Property(BadProperty { number, message, help: None }))
 }
 
 fn endless(
@@ -190,7 +196,7 @@ fn endless(
     if space.instances > MOST_FAIR {
         return Err(Refusal::TooMany(space.instances as u32));
     }
-    let lasso = match liveness::search(space, goal, limits, progress)? {
+    let lasso = match liveness::search(space, goal, Guide::NONE, limits, progress)? {
         Endless::None => return Ok(Verdict::Holds),
         Endless::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
         Endless::Found(lasso) => lasso,

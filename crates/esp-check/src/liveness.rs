@@ -11,7 +11,7 @@ use crate::reduce::actors;
 use crate::retrace::{Chosen, Goes, try_step_to};
 use crate::search::BETWEEN_PROGRESS;
 use crate::space::{MOST_IN_SETS, Space, bit};
-use crate::store::{Added, Pen, StateRef, Store, hash, hash_of};
+use crate::store::{Added, Pen, StateRef, Store, hash};
 use quaject_esp_ir::ir::Rest;
 use quaject_esp_ir::model::Role;
 use quaject_esp_ir::step::{Step, TooLarge};
@@ -64,19 +64,53 @@ struct Graph {
     parents: Vec<u32>,
 }
 
+/// The steps that a run has to take: those from `cycle` on again and again, or, if it has none, any after them.
+#[derive(Clone, Copy)]
+pub(crate) struct Guide<'g> {
+    pub(crate) steps: &'g [Step],
+    pub(crate) cycle: Option<usize>,
+}
+
+impl Guide<'_> {
+    /// No step has to be taken.
+    pub(crate) const NONE: Guide<'static> = Guide { steps: &[], cycle: None };
+
+    /// Where a run is that has taken all steps before this one and now this.
+    fn after(self, at: u32) -> u32 {
+        match self.cycle {
+            _ if at as usize >= self.steps.len() => at,
+            Some(cycle) if at as usize + 1 == self.steps.len() => cycle as u32,
+            Some(_) | None => at + 1,
+        }
+    }
+
+    fn allows(self, at: u32, step: Step) -> bool {
+        match self.steps.get(at as usize) {
+            Some(wanted) => *wanted == step,
+            None => self.cycle.is_none(),
+        }
+    }
+
+    /// Whether the run may rest here for ever.
+    fn may_rest(self, at: u32) -> bool {
+        at as usize >= self.steps.len()
+    }
+}
+
 /// Looks for a run. `progress` is told from time to time how far it is.
 pub(crate) fn search(
     space: &Space<'_>,
     mut goal: Goal,
+    guide: Guide<'_>,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Endless, TooLarge> {
     let mut mover = Mover::new(space)?;
     let started = Instant::now();
     mover.limit(limits, started);
-    let store = Store::new(space.width + 1, Compaction::Off);
+    let store = Store::new(space.width + BESIDE, Compaction::Off);
     let mut clock = Clock { limits, started, told: started, progress };
-    let graph = match Graph::build(&mut mover, &store, &mut goal, &mut clock) {
+    let graph = match Graph::build(&mut mover, &store, &mut goal, guide, &mut clock) {
         Ok(graph) => graph,
         Err(limit) => return Ok(Endless::Unfinished(limit)),
     };
@@ -123,27 +157,38 @@ pub(crate) fn search(
 /// Standing still counts as a step of everybody.
 const STILL: u128 = u128::MAX;
 
-/// What a node is besides the program's state, as the last number of it in the store.
+/// How many numbers of a node are not the program's state.
+const BESIDE: usize = 2;
+
+/// What a node is besides the program's state, as the last numbers of it in the store.
 #[derive(Clone, Copy)]
 struct Beside {
     /// The automaton's state.
     automaton: u32,
     /// Whether the program has ended in this state.
     over: bool,
+    /// How many of the guide's steps have been taken.
+    at: u32,
 }
 
 impl Beside {
-    fn number(self) -> u32 {
-        self.automaton << 1 | u32::from(self.over)
+    fn write(self, numbers: &mut [u32]) {
+        numbers.copy_from_slice(&[self.automaton << 1 | u32::from(self.over), self.at]);
     }
 
-    fn of(number: u32) -> Beside {
-        Beside { automaton: number >> 1, over: number & 1 == 1 }
+    fn of(numbers: &[u32]) -> Beside {
+        Beside { automaton: numbers[0] >> 1, over: numbers[0] & 1 == 1, at: numbers[1] }
     }
 }
 
 impl Graph {
-    fn build(mover: &mut Mover<'_>, store: &Store, goal: &mut Goal, clock: &mut Clock<'_>) -> Result<Graph, Limit> {
+    fn build(
+        mover: &mut Mover<'_>,
+        store: &Store,
+        goal: &mut Goal,
+        guide: Guide<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Graph, Limit> {
         let stays: Rc<[AutomatonStep]> = Rc::new([AutomatonStep { to: 0, delay: 0 }]);
         let width = mover.space.width;
         let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() };
@@ -170,13 +215,13 @@ impl Graph {
             }
         };
         let mut start = mover.start();
-        start.push(Beside { automaton: 0, over: false }.number());
+        start.resize(width + BESIDE, 0);
         add(&mut graph, &start, None)?;
-        let (mut numbers, mut reached) = (vec![0; width + 1], vec![0; width + 1]);
+        let (mut numbers, mut reached) = (vec![0; width + BESIDE], vec![0; width + BESIDE]);
         let mut at = 0;
         while at < graph.nodes.len() {
             store.read(graph.nodes[at].state, &mut numbers);
-            let here = Beside::of(numbers[width]);
+            let here = Beside::of(&numbers[width..]);
             let steps = match goal {
                 Goal::Accepted(automaton) => {
                     clock.tick(&graph, at as u32, automaton.bytes())?;
@@ -201,21 +246,25 @@ impl Graph {
             let found = if here.over { 0 } else { mover.found.len() };
             for index in 0..found {
                 let found = mover.found[index];
+                if !guide.allows(here.at, mover.get(found).step) {
+                    continue;
+                }
                 // A run that goes on from here must not be taken for one that ends: the end is a node of its own.
                 let over = !matches!(mover.get(found).end, MoveEnd::Goes);
                 let actors = actors(mover.get(found).step);
                 mover.apply(found, &numbers[..width], base, &mut reached[..width]);
                 for step in steps.iter() {
-                    reached[width] = Beside { automaton: step.to, over }.number();
+                    let beside = Beside { automaton: step.to, over, at: guide.after(here.at) };
+                    beside.write(&mut reached[width..]);
                     let to = add(&mut graph, &reached, Some(at as u32))?;
                     graph.edges.push(Edge { to, actors, delay: step.delay });
                 }
             }
             // Where nobody has to go on, everything may rest for ever.
-            if able == 0 {
+            if able == 0 && (here.over || guide.may_rest(here.at)) {
                 reached.copy_from_slice(&numbers);
                 for step in steps.iter() {
-                    reached[width] = Beside { automaton: step.to, over: here.over }.number();
+                    Beside { automaton: step.to, ..here }.write(&mut reached[width..]);
                     let to = add(&mut graph, &reached, Some(at as u32))?;
                     graph.edges.push(Edge { to, actors: STILL, delay: step.delay });
                 }
@@ -230,7 +279,6 @@ impl Graph {
             node.edges = first..graph.edges.len() as u32;
             at += 1;
         }
-        debug_assert_eq!(hash(&numbers[..width]).wrapping_add(hash_of(width, numbers[width])), hash(&numbers));
         Ok(graph)
     }
 
@@ -423,8 +471,8 @@ impl Graph {
     /// The steps along nodes.
     fn steps(&self, mover: &mut Mover<'_>, store: &Store, way: &[u32], cycle: usize) -> Lasso {
         let width = mover.space.width;
-        let mut numbers = vec![0; width + 1];
-        let mut wanted = vec![0; width + 1];
+        let mut numbers = vec![0; width + BESIDE];
+        let mut wanted = vec![0; width + BESIDE];
         let mut steps = Vec::new();
         let mut start = 0;
         for (position, pair) in way.windows(2).enumerate() {
@@ -434,11 +482,11 @@ impl Graph {
             store.read(self.nodes[pair[0] as usize].state, &mut numbers);
             store.read(self.nodes[pair[1] as usize].state, &mut wanted);
             let mut from = numbers[..width].to_vec();
-            if Beside::of(numbers[width]).over {
+            if Beside::of(&numbers[width..]).over {
                 // Nothing happens any more.
                 continue;
             }
-            let goes = if Beside::of(wanted[width]).over { Goes::Over } else { Goes::On };
+            let goes = if Beside::of(&wanted[width..]).over { Goes::Over } else { Goes::On };
             try_step_to(mover, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
         }
         Lasso { cycle: start.min(steps.len()), steps, starved: None }

@@ -5,8 +5,8 @@ use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Counterexample, Deadlocks, Followed, Leaks, Limit, Options, Problem, Refusal, Report, Symmetry,
-    Verdict, follow, narrated, restrictions,
+    Answer, Compaction, Deadlocks, Followed, Leaks, Limit, Options, Refusal, Report, Symmetry, Verdict, follow,
+    follow_property, restrictions,
 };
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
@@ -68,7 +68,7 @@ pub(crate) fn one(
     let sources = text.properties.iter().map(|property| property.source.clone());
     let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
     if search.found == Found::Nothing {
-        for (property, (source, answer)) in text.properties.iter().zip(&mut properties) {
+        for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
             let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
             *answer = match next.found {
                 Found::Nothing => Answer::Holds,
@@ -77,7 +77,7 @@ pub(crate) fn one(
             };
             if next.found != Found::Nothing {
                 search = next;
-                broken = Some(source.clone());
+                broken = Some(number);
                 break;
             }
         }
@@ -96,19 +96,14 @@ pub(crate) fn one(
                 Short::Broken(_) => Limit::Broken,
             })
         }
-        // A run for ever is not taken again on the program, which may not have it.
-        Found::Property(_) if !text.approximations.is_empty() => {
-            return unsure(Doubt::NotTaken);
+        Found::Property(trail) => {
+            let number = broken.unwrap_or_default();
+            match follow_property(model, number, &trail.steps, trail.cycle, &options.limits).map_err(refused)? {
+                Followed::To(found) => Verdict::Violated(found),
+                Followed::Nowhere => return unsure(Doubt::NoSuchRun),
+                Followed::Unknown => return unsure(Doubt::NotTaken),
+            }
         }
-        Found::Property(trail) => match narrated(model, &trail.steps, &options.limits).map_err(refused)? {
-            Followed::To(steps) => Verdict::Violated(Counterexample {
-                problem: Problem::Property { property: broken.unwrap_or_default() },
-                steps,
-                cycle: trail.cycle,
-            }),
-            Followed::Nowhere => return unsure(Doubt::NoSuchRun),
-            Followed::Unknown => return unsure(Doubt::NotTaken),
-        },
         Found::Deadlock(trail) | Found::Fault(trail) => {
             match follow(model, &trail.steps, &options.limits).map_err(refused)? {
                 Followed::To(found) => Verdict::Violated(found),

@@ -358,7 +358,9 @@ impl<'a> Branching<'_, 'a> {
             guard = Some(Expr::and(guard, Expr::loose(format!("{sent} < {bound}"))));
             let mut head = Lines::default();
             let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
-            head.push(mark, location, format!(":: atomic {{ {text} -> {sent} = {sent} + 1 }} ->"));
+            // Only one of the two statements is the step.
+            head.push(mark, location, format!(":: atomic {{ {text} ->"));
+            head.push(Mark::None, location, format!("     {sent} = {sent} + 1 }} ->"));
             return Choice { head, then: Then::GoesOn(first) };
         }
         self.plain(guard, mark, first)
