@@ -97,7 +97,7 @@ fn every_example_is_verified() {
     let (started, mut explored) = (Instant::now(), BTreeSet::new());
     for program in found {
         let output = Command::new(env!("CARGO_BIN_EXE_qj"))
-            .args(["verify", "--max-time", "60"])
+            .args(["verify", "--max-time", "120"])
             .arg(&program)
             .output()
             .expect("cargo built qj");
