@@ -1,12 +1,20 @@
-//! Counts host instructions per instruction written, with machine registers and with virtual ones, and times what makes
-//! a function executable. `bench-codegen-layers run VARIANT TIMES` is what is counted.
+//! Counts host instructions per instruction written, with machine registers, with virtual ones and through the peephole
+//! window, what the window saves, and times what makes a function executable. `bench-codegen-layers run VARIANT TIMES` is what is counted.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
+use quaject_vcode::layers::peephole::Peephole;
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualReg};
 use quaject_vcode::x86_64::{Reg, S0, T0, T1, T2, T3, T4, T5, T6, T7, X86_64};
 use quaject_vcode::{Asm, Code, Core, Kind as FunctionKind, Memory, Region, Workspace};
+
+mod naive;
+
+use naive::Program;
+
+/// Assignments of the naive program.
+const ASSIGNMENTS: u64 = 200;
 
 /// An operation of the workload.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +45,6 @@ fn begin<'a>(bytes: &'a mut [u8], workspace: &'a mut Workspace<X86_64>) -> Asm<'
 
 macro_rules! write_sites {
     ($asm:ident, $registers:ident, $base:ident) => {{
-        $asm.reserve(20_000).expect("there is room");
         macro_rules! read_register {
             ($n:expr) => {
                 // SAFETY: a reference to an element of an array is valid for reads.
@@ -75,7 +82,25 @@ fn core_sites(bytes: &mut [u8]) -> usize {
     let (registers, base) = (black_box(REGISTERS), black_box([S0]));
     let mut workspace = Workspace::new();
     let mut asm = begin(bytes, &mut workspace);
+    asm.reserve(20_000).expect("there is room");
     write_sites!(asm, registers, base)
+}
+
+#[inline(never)]
+fn windowed_sites(bytes: &mut [u8]) -> usize {
+    let (registers, base) = (black_box(REGISTERS), black_box([S0]));
+    let mut workspace = Workspace::new();
+    let mut asm = Peephole::new(begin(bytes, &mut workspace));
+    asm.asm().reserve(20_000).expect("there is room");
+    write_sites!(asm, registers, base)
+}
+
+#[inline(never)]
+fn windowed_table(bytes: &mut [u8]) -> usize {
+    let (registers, base) = (black_box(REGISTERS), black_box([S0]));
+    let mut workspace = Workspace::new();
+    let mut asm = Peephole::new(begin(bytes, &mut workspace));
+    write_table!(asm, registers, base)
 }
 
 #[inline(never)]
@@ -96,6 +121,7 @@ fn virtual_sites(bytes: &mut [u8]) -> usize {
     let asm = begin(bytes, &mut workspace);
     let mut asm = Virtual::new(asm, &mut []);
     let (registers, base) = virtual_registers();
+    asm.reserve(20_000).expect("there is room");
     write_sites!(asm, registers, base)
 }
 
@@ -119,12 +145,20 @@ fn spilled_table(bytes: &mut [u8]) -> usize {
     write_table!(asm, registers, base)
 }
 
+/// Stands for the number of instructions of the naive program.
+const NAIVE: u64 = 0;
+
+/// What is measured, and the portable instructions that each writes.
 const VARIANTS: &[(&str, u64)] = &[
     ("core, run-time registers", 1000),
     ("virtual, run-time registers", 1000),
     ("core, table", 1000),
     ("virtual, table", 1000),
     ("virtual, table, all on the stack", 1000),
+    ("peephole, run-time registers", 1000),
+    ("peephole, table", 1000),
+    ("core, naive", NAIVE),
+    ("peephole, naive", NAIVE),
     ("install and free", 1),
     ("region, end and free", 1),
 ];
@@ -138,6 +172,16 @@ fn run(variant: &str, times: u64) -> Option<()> {
         "core, table" => repeat(times, || core_table(&mut bytes)),
         "virtual, table" => repeat(times, || virtual_table(&mut bytes)),
         "virtual, table, all on the stack" => repeat(times, || spilled_table(&mut bytes)),
+        "peephole, run-time registers" => repeat(times, || windowed_sites(&mut bytes)),
+        "peephole, table" => repeat(times, || windowed_table(&mut bytes)),
+        "core, naive" => {
+            let program = Program::new(ASSIGNMENTS);
+            repeat(times, || naive::plain::<X86_64>(&program, &mut bytes).1);
+        }
+        "peephole, naive" => {
+            let program = Program::new(ASSIGNMENTS);
+            repeat(times, || naive::windowed::<X86_64>(&program, &mut bytes).1);
+        }
         "install and free" => {
             let code = plus1(Region::from(&mut bytes[..]));
             // A few functions are alive, so that places are found among others.
@@ -206,7 +250,9 @@ fn main() -> ExitCode {
     }
     println!("{:<34} {:>12} {:>10}", "variant", "instructions", "ns");
     let wanted = arguments.first().map_or("", String::as_str);
+    let program = Program::new(ASSIGNMENTS);
     for (variant, operations) in VARIANTS.iter().filter(|(variant, _)| variant.contains(wanted)) {
+        let operations = if *operations == NAIVE { &program.instructions } else { operations };
         let (few, many) = (210, 410);
         let instructions = match (count(variant, few), count(variant, many)) {
             (Some(few_count), Some(many_count)) => {
@@ -224,6 +270,9 @@ fn main() -> ExitCode {
             .collect();
         times.sort_by(f64::total_cmp);
         println!("{variant:<34} {instructions:>12} {:>10.2}", times[3]);
+    }
+    if "peephole, naive".contains(wanted) {
+        naive::compare(&program);
     }
     ExitCode::SUCCESS
 }

@@ -73,19 +73,13 @@ impl Window {
     /// Whether the core writes it without an error: a constant fits its type, a count its width.
     pub(super) fn is_valid(&self, held: &Held) -> bool {
         let shape = held.shape();
-        let Some(ty) = shape.ty else { return true };
+        let Some(ty) = shape.ty.filter(|_| shape.form == Form::Immediate) else { return true };
         match (shape.family, shape.form) {
             (Family::Shift, Form::Immediate) => (0..i64::from(bits(ty, self.long))).contains(&held.constant),
             (Family::Load | Family::Store, Form::Immediate) => i32::try_from(held.constant).is_ok(),
             (_, Form::Immediate) if !ty.is_float() => hold(ty, self.long, held.constant) == held.constant,
             (_, Form::Register | Form::Immediate | Form::Local) => true,
         }
-    }
-
-    /// The last held instruction that writes a register.
-    fn writer(&self, register: u8) -> Option<(usize, &Held)> {
-        let held = self.held();
-        held.iter().rposition(|held| held.to == register).map(|at| (at, &held[at]))
     }
 
     /// Whether nothing that is held from `at` on writes the register.
@@ -243,6 +237,15 @@ impl Window {
         new
     }
 
+    /// The place of a load or store, if another that is held may be of the same.
+    fn met(&self, new: &Held) -> Option<Place> {
+        let place = Place::of(new, self.long)?;
+        let met = |held: &Held| {
+            held.constant == place.offset && Place::of(held, self.long).is_some_and(|other| other.is(&place))
+        };
+        self.held().iter().any(met).then_some(place)
+    }
+
     /// A load of what is in a register.
     fn load(&self, new: Held) -> Held {
         let copied = new.shape().ty.zip(self.loaded(&new)).and_then(|(ty, from)| self.copy(new, ty, from));
@@ -250,7 +253,7 @@ impl Window {
     }
 
     fn loaded(&self, new: &Held) -> Option<u8> {
-        let place = Place::of(new, self.long)?;
+        let place = self.met(new)?;
         for (at, held) in self.held().iter().enumerate().rev() {
             let shape = held.shape();
             let same =
@@ -272,7 +275,7 @@ impl Window {
 
     /// Whether memory has the value at the place already.
     fn is_stored(&self, new: &Held) -> bool {
-        let Some(place) = Place::of(new, self.long) else { return false };
+        let Some(place) = self.met(new) else { return false };
         for (at, held) in self.held().iter().enumerate().rev() {
             let shape = held.shape();
             let same =
@@ -291,7 +294,7 @@ impl Window {
 
     /// Removes a store to the same place, if nothing loads between.
     fn overwrite(&mut self, new: &Held) {
-        let Some(place) = Place::of(new, self.long) else { return };
+        let Some(place) = self.met(new) else { return };
         for (at, held) in self.held().iter().enumerate().rev() {
             match held.shape().family {
                 Family::Store if Place::of(held, self.long).is_some_and(|other| other.is(&place)) => {

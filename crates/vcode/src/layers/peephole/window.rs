@@ -31,6 +31,23 @@ pub(super) struct Window {
     held: [Held; ROOM + 1],
     count: usize,
     pub(super) long: u32,
+    written: Registers,
+    /// Those of the written ones of which copies, constants and sums may tell.
+    told: Registers,
+}
+
+/// A set of registers of both files.
+#[derive(Debug, Clone, Copy, Default)]
+struct Registers([u64; 2]);
+
+impl Registers {
+    fn has(&self, register: u8) -> bool {
+        self.0[usize::from(register >> 7)] >> (register & 63) & 1 == 1
+    }
+
+    fn add(&mut self, register: u8) {
+        self.0[usize::from(register >> 7)] |= 1 << (register & 63);
+    }
 }
 
 impl Held {
@@ -76,7 +93,7 @@ pub(super) fn number(op: Op, ty: Option<Type>, form: Form) -> Option<u16> {
 
 impl Window {
     pub(super) fn new(long: u32) -> Window {
-        Window { held: [EMPTY; ROOM + 1], count: 0, long }
+        Window { held: [EMPTY; ROOM + 1], count: 0, long, written: Registers::default(), told: Registers::default() }
     }
 
     /// What is held, in order.
@@ -87,6 +104,28 @@ impl Window {
     /// Forgets what is held: it was written.
     pub(super) fn forget(&mut self) {
         self.count = 0;
+        (self.written, self.told) = (Registers::default(), Registers::default());
+    }
+
+    /// The last held instruction that writes a register, if copies, constants or sums may tell of it.
+    pub(super) fn writer(&self, register: u8) -> Option<(usize, &Held)> {
+        if !self.told.has(register) {
+            return None;
+        }
+        let held = self.held();
+        held.iter().rposition(|held| held.to == register).map(|at| (at, &held[at]))
+    }
+
+    /// Notes what an instruction that is held writes.
+    fn note(&mut self, held: &Held) {
+        if held.to == NONE {
+            return;
+        }
+        self.written.add(held.to);
+        let shape = held.shape();
+        if matches!(shape.op, Op::Mov | Op::Set) || shape.form == Form::Immediate {
+            self.told.add(held.to);
+        }
     }
 
     pub(super) fn ends_in_branch(&self) -> bool {
@@ -96,8 +135,10 @@ impl Window {
     /// Takes an instruction, improved.
     pub(super) fn push(&mut self, new: Held) -> Next {
         let Some(new) = self.improved(new) else { return Next::Held };
+        let overwrites = new.to != NONE && self.written.has(new.to);
         self.held[self.count] = new;
         self.count += 1;
+        self.note(&new);
         match new.shape().family {
             Family::Binary
             | Family::Shift
@@ -112,7 +153,7 @@ impl Window {
             Family::Branch => return Next::Branch,
             Family::Return | Family::Label | Family::Register | Family::Checked | Family::Exchange => return Next::End,
         }
-        if new.to != NONE {
+        if overwrites {
             self.ends_before(new.to, self.count - 1);
         }
         if self.count <= ROOM {
@@ -125,7 +166,9 @@ impl Window {
 
     /// Nothing that comes reads the value that the register has.
     pub(super) fn ends(&mut self, register: u8) {
-        self.ends_before(register, self.count);
+        if self.written.has(register) {
+            self.ends_before(register, self.count);
+        }
     }
 
     /// The value that the first `end` gave the register is read by nothing but what is held.
@@ -213,8 +256,15 @@ impl Window {
 
     /// Takes one out; true, so that it can end a condition.
     pub(super) fn remove(&mut self, at: usize) -> bool {
-        self.held.copy_within(at + 1..self.count, at);
         self.count -= 1;
+        for index in at..self.count {
+            self.held[index] = self.held[index + 1];
+        }
+        (self.written, self.told) = (Registers::default(), Registers::default());
+        for index in 0..self.count {
+            let held = self.held[index];
+            self.note(&held);
+        }
         true
     }
 }
